@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compare/records.hpp"
+#include "stat/repeats.hpp"
 #include "stat/row.hpp"
 
 namespace zs::stat {
@@ -38,14 +39,13 @@ std::optional<RunsApart> within(const Condition& condition) {
   return runs_apart(runs);
 }
 
-std::string verdict(const CurvesApart& difference, const RunsApart& records, double envelope) {
+/// `repeated`: of one of the two several runs were tested against chance; `left`: they differ by more.
+std::string verdict(const CurvesApart& difference, const RunsApart& records, bool repeated, bool left) {
   using compare::Verdict;
   if (difference.steps == 0) return "nothing to compare";
-  if (!is_absent(difference.first)) {
-    return !is_absent(envelope) && envelope > 0 && is_absent(difference.outside) ? "inside" : "different";
-  }
-  // The mean curves are the same, the runs need not be.
-  if (records.verdict == Verdict::different) return !is_absent(envelope) && envelope > 0 ? "inside" : "different";
+  // The mean curves may be the same where the runs are not.
+  if (!is_absent(difference.first) || records.verdict == Verdict::different)
+    return repeated && !left ? "inside" : "different";
   return difference.missing == 0 && equal(records.verdict) ? "identical" : "incomplete";
 }
 
@@ -79,7 +79,7 @@ LossBySteps losses_by_steps(const Table& curve) {
   return found;
 }
 
-CurvesApart curves_apart(const LossBySteps& one, const LossBySteps& other, double envelope) {
+CurvesApart curves_apart(const LossBySteps& one, const LossBySteps& other) {
   CurvesApart found;
   for (const auto& [place, loss] : one) {
     const auto match = other.find(place);
@@ -89,7 +89,6 @@ CurvesApart curves_apart(const LossBySteps& one, const LossBySteps& other, doubl
     const auto exceeds = [&](double limit) { return !(distance <= limit); };
     const bool zero_of_another_sign = std::signbit(loss) != std::signbit(match->second);
     if (is_absent(found.first) && (exceeds(0) || zero_of_another_sign)) found.first = place.second;
-    if (!is_absent(envelope) && is_absent(found.outside) && exceeds(envelope)) found.outside = place.second;
     found.final = distance;
     if (!is_absent(found.largest) && (std::isnan(found.largest) || !exceeds(found.largest))) continue;
     found.largest = distance;
@@ -124,17 +123,34 @@ Table divergence(const std::vector<Condition>& conditions, const std::map<std::s
   Table table;
   RowWriter row(table);
   std::vector<std::optional<RunsApart>> within_one;
-  for (const Condition& condition : conditions) within_one.push_back(within(condition));
-  for (std::size_t b = 0; b < conditions.size(); ++b) {
-    if (b > 0 && conditions.size() > kMostPaired) break;
+  std::vector<double> spreads;
+  for (const Condition& condition : conditions) {
+    within_one.push_back(within(condition));
+    spreads.push_back(spread(curves.at(condition.name)));
+  }
+  // Runs of which none differ from their repetitions leave nothing to chance.
+  const auto repeated = [&](std::size_t b, std::size_t c) {
+    return std::ranges::any_of(std::initializer_list<double>{spreads[b], spreads[c]},
+                               [](double one) { return !is_absent(one) && one != 0; });
+  };
+  const std::size_t bases = conditions.size() > kMostPaired ? 1 : conditions.size();
+  std::size_t tests = 0;
+  for (std::size_t b = 0; b < bases; ++b) {
+    for (std::size_t c = b + 1; c < conditions.size(); ++c) tests += repeated(b, c);
+  }
+  std::vector<Repeats> repeats;
+  for (const Condition& condition : conditions) {
+    if (tests > 0) repeats.emplace_back(condition);
+  }
+  for (std::size_t b = 0; b < bases; ++b) {
     const LossBySteps base = losses_by_steps(curves.at(conditions[b].name));
-    const double base_spread = spread(curves.at(conditions[b].name));
     for (std::size_t c = b + 1; c < conditions.size(); ++c) {
-      const double own_spread = spread(curves.at(conditions[c].name));
-      const double envelope = is_absent(base_spread)  ? own_spread
-                              : is_absent(own_spread) ? base_spread
-                                                      : std::max(base_spread, own_spread);
-      const CurvesApart found = curves_apart(base, losses_by_steps(curves.at(conditions[c].name)), envelope);
+      const double envelope = is_absent(spreads[b])   ? spreads[c]
+                              : is_absent(spreads[c]) ? spreads[b]
+                                                      : std::max(spreads[b], spreads[c]);
+      const CurvesApart found = curves_apart(base, losses_by_steps(curves.at(conditions[c].name)));
+      const bool tested = repeated(b, c);
+      const std::optional<Leaves> left = tested ? leaves(repeats[b], repeats[c], tests) : std::nullopt;
       // All runs of both conditions are equal if the runs of each are equal, and one pair of both is.
       RunsApart records = compared(*conditions[b].members.front().run, *conditions[c].members.front().run);
       for (const std::size_t side : {b, c}) {
@@ -150,9 +166,11 @@ Table divergence(const std::vector<Condition>& conditions, const std::map<std::s
       row.integer("difference_step", found.largest_at);
       row.real("final_difference", found.final, kLossUnit);
       row.real("envelope", envelope, kLossUnit);
-      row.integer("first_outside", found.outside);
+      row.integer("first_outside", left ? left->step : kAbsentInteger);
+      row.real("outside_difference", left ? left->difference : absent_real(), kLossUnit);
+      row.real("outside_spread", left ? left->spread : absent_real(), kLossUnit);
       row.text("digest", digests(conditions[b], conditions[c]));
-      row.text("verdict", verdict(found, records, envelope));
+      row.text("verdict", verdict(found, records, tested, left.has_value()));
       row.text("differs_in", records.what);
     }
   }

@@ -24,10 +24,10 @@ LossBySteps losses_by_steps(const metric::Table& curve);
 /// zeros of different sign.
 struct CurvesApart {
   std::int64_t steps = 0, missing = 0;  ///< common to both; in only one of them
-  std::int64_t first = metric::kAbsentInteger, largest_at = metric::kAbsentInteger, outside = metric::kAbsentInteger;
+  std::int64_t first = metric::kAbsentInteger, largest_at = metric::kAbsentInteger;
   double largest = metric::absent_real(), final = metric::absent_real();
 };
-CurvesApart curves_apart(const LossBySteps& one, const LossBySteps& other, double envelope = metric::absent_real());
+CurvesApart curves_apart(const LossBySteps& one, const LossBySteps& other);
 
 /// The difference of the runs themselves, in every value that the training determines, on every rank and in every
 /// attempt: curves are only means of the lowest ranks.
@@ -49,11 +49,12 @@ double spread(const metric::Table& curve);
 /// A row for each pair of conditions; for more than kMostPaired conditions, for each with the first. Columns:
 /// condition, baseline, steps (compared), steps_missing (in one of the two), first_difference (step), loss_difference
 /// (the largest; nan if a loss is), difference_step, final_difference, envelope (the larger spread() of the two),
-/// first_outside (the step where the difference first exceeds it), digest (same, different or ""), verdict, differs_in
-/// ("loss, rank 1": the first difference of the runs themselves). Verdicts: "identical": compare/verdict.hpp calls
-/// every run of both exact (or equal as printed) to every other, in all that training determines, on all ranks;
-/// "incomplete": equal as far as both have values, but one lacks some; "inside": the mean losses differ no more than
-/// the envelope, which is not 0; "different"; "nothing to compare". A nan is a difference, even on both sides.
+/// first_outside, outside_difference, outside_spread (leaves() of stat/repeats.hpp: from where the difference is more than
+/// chance), digest (same, different or ""), verdict, differs_in ("loss, rank 1": the first difference of the runs
+/// themselves). Verdicts: "identical": compare/verdict.hpp calls every run of both exact (or equal as printed) to every
+/// other, in all that training determines, on all ranks; "incomplete": equal as far as both have values, but one lacks
+/// some; "inside": repeated runs differ, and the two no more than by chance; "different"; "nothing to compare". A nan is
+/// a difference, even on both sides.
 /// REQUIRES: `curves` has the curve() of each condition.
 metric::Table divergence(const std::vector<Condition>& conditions, const std::map<std::string, metric::Table>& curves);
 

@@ -86,6 +86,24 @@ double mad(const Sample& values) {
   return 1.4826 * median(distances);
 }
 
+double Estimate::p() const {
+  if (!(error > 0)) return change == 0 ? 1 : 0;
+  return 2 * boost::math::cdf(boost::math::complement(boost::math::students_t(freedom), std::abs(change) / error));
+}
+
+Moments moments(const Sample& values) { return {mean(values), std::pow(deviation(values), 2), values.size()}; }
+
+Estimate welch(const Moments& a, const Moments& b) {
+  const auto count = [](const Moments& of) { return static_cast<double>(of.count); };
+  if (a.count < 2 || b.count < 2) {
+    const Moments& known = a.count < 2 ? b : a;
+    return {b.mean - a.mean, std::sqrt(known.variance * (1 / count(a) + 1 / count(b))), count(known) - 1};
+  }
+  const double of_a = a.variance / count(a), of_b = b.variance / count(b);
+  const double freedom = std::pow(of_a + of_b, 2) / (of_a * of_a / (count(a) - 1) + of_b * of_b / (count(b) - 1));
+  return {b.mean - a.mean, std::sqrt(of_a + of_b), freedom};
+}
+
 Interval mean_interval(const Sample& values, double confidence) {
   const double spread = deviation(values);
   if (!std::isfinite(spread)) return {kNan, kNan};

@@ -35,6 +35,25 @@ double mad(const Sample& values);
 /// Student's interval of the mean: mean -+ t(confidence, n - 1) s / sqrt(n); nan below two values.
 Interval mean_interval(const Sample& values, double confidence = 0.95);
 
+/// A difference of two means: the estimate, its standard error, and the error's degrees of freedom.
+struct Estimate {
+  double change, error, freedom;
+
+  /// The two-sided probability of a change at least as large by chance alone.
+  double p() const;
+};
+
+/// A sample by its moments; `variance` is that of one value, by n - 1.
+struct Moments {
+  double mean, variance;
+  std::size_t count;
+};
+Moments moments(const Sample& values);
+
+/// Welch's test of b's mean against a's. A side of one value has the variance of the other. REQUIRES: one has two
+/// values.
+Estimate welch(const Moments& a, const Moments& b);
+
 /// Percentile bootstrap interval of `statistic`, with a generator that is reproducible for a seed on every machine. One
 /// group: resamples its values. Several groups (runs): resamples whole groups, since values within one are not
 /// independent. 2000 rounds, fewer (never below 100) for very large samples. nan below two values or groups.

@@ -2,6 +2,7 @@
 #include "summary/losses.hpp"
 
 #include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 
 #include "base/number.hpp"
@@ -44,6 +45,19 @@ compare::Precision spelling(const Condition& condition) {
   return compare::precision_of(texts);
 }
 
+/// Rounding turns equal losses up as often as down: so many in one direction are no chance (a sign test, 1 in 1000).
+bool one_sided(const Condition& a, const Condition& b) {
+  const stat::LossBySteps base = stat::losses_by_steps(*a.curve);
+  int up = 0, down = 0;
+  for (const auto& [place, loss] : stat::losses_by_steps(*b.curve)) {
+    const auto match = base.find(place);
+    if (match != base.end() && loss != match->second) ++(loss > match->second ? up : down);
+  }
+  if (up + down == 0) return false;
+  const boost::math::binomial even(up + down, 0.5);
+  return 2 * boost::math::cdf(even, std::min(up, down)) < 0.001;
+}
+
 /// The decimals of the less precise side, if a difference is one unit of its last one.
 std::optional<int> as_printed(const Losses::Largest& largest) {
   constexpr double kCoarsest = 0.1, kUnit = 1.001;  // differences of two decimal fractions are not exact
@@ -74,6 +88,8 @@ std::vector<Pair> pairs(const metric::Store& store) {
     pair.first_difference = integer("first_difference"), pair.difference_step = integer("difference_step");
     pair.first_outside = integer("first_outside");
     pair.loss_difference = parse_real(text("loss_difference")), pair.envelope = parse_real(text("envelope"));
+    pair.outside_difference = parse_real(text("outside_difference"));
+    pair.outside_spread = parse_real(text("outside_spread"));
     pair.differs_in = text("differs_in"), pair.digest = text("digest"), pair.verdict = text("verdict");
   }
   return made;
@@ -91,7 +107,7 @@ Losses losses(const metric::Store& store, const std::vector<const Condition*>& h
   made.equal = true;
   for (const Pair& pair : pairs(store)) {
     if (pair.envelope && !(*pair.envelope <= made.envelope.value_or(0))) made.envelope = pair.envelope;
-    if (pair.first_outside) made.outside.push_back({pair.condition, pair.baseline, *pair.first_outside});
+    if (pair.first_outside) made.outside.push_back(pair);
     const Condition *const a = named(pair.baseline), *const b = named(pair.condition);
     if (!a || !b) continue;
     if (pair.steps.value_or(0) < 1) {
@@ -106,6 +122,7 @@ Losses losses(const metric::Store& store, const std::vector<const Condition*>& h
     if (other_column && made.beside.empty() && pair.first_difference)
       made.beside = pair.differs_in + " from step " + to_text(*pair.first_difference);
     if (!pair.first_difference || other_column) continue;
+    made.differing.push_back(pair);
     if (*pair.first_difference < made.first_step.value_or(INT64_MAX))
       made.first_step = *pair.first_difference, made.first_in = pair.differs_in;
     if (!pair.difference_step) continue;  // only single runs differ, or a zero's sign
@@ -114,6 +131,10 @@ Losses losses(const metric::Store& store, const std::vector<const Condition*>& h
   }
   made.equal = made.equal && made.pairs > 0 && made.apart == 0;
   if (made.largest) made.printed = as_printed(*made.largest);
+  if (made.printed && std::ranges::any_of(made.differing, [&](const Pair& pair) {
+        return one_sided(*named(pair.baseline), *named(pair.condition));
+      }))
+    made.printed.reset();
   return made;
 }
 

@@ -14,7 +14,8 @@ namespace zs::summary {
 struct Pair {
   std::string condition, baseline;
   std::optional<std::int64_t> steps, steps_missing, first_difference, difference_step, first_outside;
-  std::optional<double> loss_difference, envelope;  ///< in Condition::loss_unit; nan if a loss is
+  /// In Condition::loss_unit; nan if a loss is.
+  std::optional<double> loss_difference, envelope, outside_difference, outside_spread;
   std::string differs_in, digest, verdict;
 
   bool of(const std::string& a, const std::string& b) const {
@@ -34,6 +35,7 @@ struct Losses {
   std::size_t fewest_steps = 0;            ///< the smallest number of common steps of a pair
   bool equal = false;                      ///< the curves of all pairs have the same steps and the same bits
   std::optional<std::int64_t> first_step;  ///< the first where a loss of a pair differs
+  std::vector<Pair> differing;             ///< the pairs whose losses differ
   std::string first_in;                    ///< which: "loss", "loss, rank 1"
   std::string beside;                      ///< another column that differs if losses do not: "grad_norm from step 1"
   /// The largest difference of a pair at one step.
@@ -45,15 +47,10 @@ struct Losses {
     double relative = 0;    ///< relative to the smaller magnitude
   };
   std::optional<Largest> largest;  ///< nothing if the mean curves are equal
-  /// The decimals of the less precise side of the largest difference, if that is at most one unit of the last decimal:
-  /// all losses are equal up to the rounding of their text.
+  /// The decimals of the less precise side of the largest difference, if that is at most one unit of the last decimal, and
+  /// each pair differs up as well as down: all losses are equal up to the rounding of their text.
   std::optional<int> printed;
-  /// A pair whose loss differs by more than repeated runs of one condition do.
-  struct Outside {
-    std::string condition, baseline;
-    std::int64_t step = 0;
-  };
-  std::vector<Outside> outside;
+  std::vector<Pair> outside;       ///< whose losses differ by more than chance makes of repeated runs
   std::optional<double> envelope;  ///< the largest spread of repeated runs of one condition; nothing without repeats
 };
 

@@ -75,10 +75,15 @@ TEST_CASE("conditions over several seeds are compared seed by seed") {
   }
   CHECK(written(store).verdict == Verdict::good);
   store.runs[4].attributes["state_digest"] = "aa";
-  const Document document = written(store);
+  // Losses of other seeds differ from the first step on; those of one class do from its fifth.
+  for (std::size_t i = 3; i < 6; ++i) store.runs[i].records.find("loss")->reals()[0] += 1;
+  store.runs[4].records.find("loss")->reals()[4] += 1;
+  const Document document = written(again(std::move(store)));
   CHECK(document.verdict == Verdict::bad);
-  CHECK(says(document.verdict_text.plain(),
-             "with seed 2, z1_deepcompile and z3_deepcompile end with bb; z2_deepcompile ends with aa."));
+  CHECK(says(
+      document.verdict_text.plain(),
+      "with seed 2, z1_deepcompile and z3_deepcompile end with bb; z2_deepcompile ends with aa. Losses first differ "
+      "at step 5;"));
 }
 
 TEST_CASE("differences inside the envelope of repeated runs are called noise, others are placed") {
@@ -88,11 +93,14 @@ TEST_CASE("differences inside the envelope of repeated runs are called noise, ot
   metric::Store store = plot::sample_batch(sample);
   metric::Table& pairs = store.tables["divergence"];
   pairs.find("envelope")->reals()[0] = 0.5;
-  CHECK(says(verdict(store),
-             "no more than repeated runs of one condition do (0.5 nats/token): that is within their noise."));
+  CHECK(says(verdict(store), "by no more than chance makes of repeated runs, which differ by up to 0.5 nats/token."));
   pairs.find("first_outside")->integers()[0] = 30;
+  pairs.find("outside_difference")->reals()[0] = 0.25;
+  pairs.find("outside_spread")->reals()[0] = 0.125;
   CHECK(
-      says(verdict(store), "z2_baseline leaves z1_baseline at step 30 by more than repeated runs of one condition do"));
+      says(verdict(store),
+           "More than chance makes of repeated runs: z2_baseline leaves z1_baseline at step 30 (by 0.25 nats/token in "
+           "the mean of a tenth of the steps, where repeated runs vary by 0.125)."));
 }
 
 TEST_CASE("of a model that takes images a report says nats and images, and nothing of tokens") {

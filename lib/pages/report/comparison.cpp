@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/comparison.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -28,15 +31,41 @@ std::vector<attribute::Difference> beside_revision(const Condition& baseline, co
   return differences;
 }
 
-/// Every run has a digest, and not all are equal.
-bool digests_vary(const Condition& condition) {
-  bool vary = false;
-  for (const summary::Member& member : condition.members) {
-    const std::string digest = member.run->attribute("state_digest");
-    if (digest.empty()) return false;
-    vary = vary || digest != condition.members.front().run->attribute("state_digest");
+/// What state digests say of two revisions, among runs that train the same thing in the same arithmetic.
+enum class Digests {
+  nothing,  ///< no two such runs of the two have one
+  vary,     ///< they differ between such runs of the baseline alone
+  same,
+  different,
+};
+
+Digests digests(const Findings& found, const Condition& baseline, const Condition& other) {
+  struct Sides {
+    std::set<std::string> before, after;
+  };
+  std::map<std::pair<attribute::Facts, attribute::Facts>, Sides>
+      trainings;  // by what decides and rounds, but the program
+  for (const DigestClass& one : found.digests) {
+    attribute::Facts arithmetic = one.arithmetic;
+    std::erase_if(arithmetic, [](const auto& fact) {
+      const attribute::Attribute* const row = attribute::find(fact.first);
+      return row && row->program;
+    });
+    Sides& sides = trainings[{one.decides, std::move(arithmetic)}];
+    for (const DigestGroup& group : one.groups) {
+      for (const Condition* const member : group.members) {
+        if (member == &baseline) sides.before.insert(group.digest);
+        if (member == &other) sides.after.insert(group.digest);
+      }
+    }
   }
-  return vary;
+  Digests made = Digests::nothing;
+  for (const auto& [training, sides] : trainings) {
+    if (sides.before.size() > 1) return Digests::vary;
+    if (sides.before.empty() || sides.after.empty()) continue;
+    made = std::max(made, sides.before == sides.after ? Digests::same : Digests::different);
+  }
+  return made;
 }
 
 /// Several runs of the condition have a curve, and at every step the same loss.
@@ -59,7 +88,7 @@ std::string apart(const summary::Pair& pair, const Condition& other) {
   return "losses are equal, " + pair.differs_in + " differs";
 }
 
-Numerics judged(const summary::Pair& pair, const Condition& baseline, const Condition& other) {
+Numerics judged(const summary::Pair& pair, const Condition& baseline, const Condition& other, Digests digests) {
   const auto step = [](const std::optional<std::int64_t>& value) { return value ? to_text(*value) : ""; };
   const bool inside = pair.verdict == "inside",
              same_digest = !baseline.state_digest.empty() && baseline.state_digest == other.state_digest;
@@ -68,6 +97,13 @@ Numerics judged(const summary::Pair& pair, const Condition& baseline, const Cond
   const bool excused = inside && !repeats_exactly(baseline);
   if (same_digest && (excused || (!inside && pair.verdict != "different")))
     return made(Verdict::good, "identical bits", say("{}{}", strong("identical bits"), digest));
+  if (excused && digests == Digests::different) {
+    Numerics result = made(Verdict::bad, "different",
+                           say("{} of runs that train the same thing: {}, from step {}", bad("different bits"),
+                               apart(pair, other), step(pair.first_difference)));
+    result.from_step = pair.first_difference;
+    return result;
+  }
   if (excused)
     return made(Verdict::good, "within the envelope",
                 say("{} of repeated runs: {}, from step {}", strong("within the envelope"), apart(pair, other),
@@ -78,7 +114,7 @@ Numerics judged(const summary::Pair& pair, const Condition& baseline, const Cond
     if (inside)
       text += say("; those of repeated runs of {} do not differ at all", code(baseline.name));
     else if (pair.first_outside)
-      text += ", more than repeated runs do";
+      text += ", more than chance makes of repeated runs" + beside_repeats(pair, other.loss_unit);
     if (same_digest) text += say(", though the parameters end as the same bits{}", digest);
     Numerics result = made(Verdict::bad, "different", std::move(text));
     result.from_step = from;
@@ -86,7 +122,7 @@ Numerics judged(const summary::Pair& pair, const Condition& baseline, const Cond
   }
   const std::string steps = step(pair.steps);
   if (pair.verdict == "identical" && pair.digest == "different") {
-    if (!digests_vary(baseline))
+    if (digests != Digests::vary)
       return made(Verdict::bad, "different",
                   say("{}, though the losses are equal at all {} logged steps", bad("different bits"), steps));
     return made(Verdict::good, "identical losses",
@@ -108,10 +144,11 @@ Numerics judged(const summary::Pair& pair, const Condition& baseline, const Cond
   return made(Verdict::open, "unknown", "not known: no step in common");
 }
 
-Numerics numerics_found(const metric::Store& store, const Condition& baseline, const Condition& other) {
+Numerics numerics_found(const metric::Store& store, const Findings& found, const Condition& baseline,
+                        const Condition& other) {
   for (const summary::Pair& pair : summary::pairs(store)) {
     if (!pair.of(baseline.name, other.name)) continue;
-    Numerics result = judged(pair, baseline, other);
+    Numerics result = judged(pair, baseline, other, digests(found, baseline, other));
     result.loss_difference = pair.loss_difference;
     result.envelope = pair.envelope;
     return result;
@@ -124,8 +161,9 @@ Numerics numerics_found(const metric::Store& store, const Condition& baseline, c
 
 /// The conclusion from the numbers, and whether it is a fault: revisions that train different things, or in another
 /// arithmetic, are not expected to end with the same bits.
-Numerics numerics(const metric::Store& store, const Condition& baseline, const Condition& other) {
-  Numerics found = numerics_found(store, baseline, other);
+Numerics numerics(const metric::Store& store, const Findings& findings, const Condition& baseline,
+                  const Condition& other) {
+  Numerics found = numerics_found(store, findings, baseline, other);
   const std::vector<attribute::Difference> beside = beside_revision(baseline, other);
   const bool excused = attribute::expected_bits(beside) == attribute::Bits::other_training
                            ? found.found != "identical bits"
@@ -195,7 +233,7 @@ Comparisons compare(const metric::Store& store, const Findings& found, const std
       continue;
     }
     one.ratios = summary::ratios(baseline, condition);
-    one.numerics = numerics(store, baseline, condition);
+    one.numerics = numerics(store, found, baseline, condition);
     one.time = judged(one.ratios.time, gate.max_slowdown, "slower", "faster");
     // Many trainers log no memory; if neither revision has it, that is not an open question.
     one.memory = one.ratios.has_memory ? judged(one.ratios.memory, gate.max_slowdown, "more memory", "less memory")

@@ -23,8 +23,8 @@ struct Answer {
   Text text;
 };
 
-/// "identical bits", "identical losses" (without digests), "within the envelope" (the differences between repeated
-/// runs), "different", or "unknown".
+/// "identical bits", "identical losses" (without digests), "within the envelope" (no more apart than chance makes of
+/// repeated runs), "different", or "unknown".
 struct Numerics : Answer {
   std::string found = "unknown";
   std::optional<std::int64_t> from_step{};  ///< the first step that differs, or is outside the envelope

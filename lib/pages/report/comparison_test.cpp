@@ -181,6 +181,31 @@ TEST_CASE("a revision whose own runs vary is excused only where the baseline's v
   CHECK(varied(false).text.plain().find("those of repeated runs of old do not differ at all") != std::string::npos);
 }
 
+TEST_CASE("runs with equal seeds that end with other bits are different, however far seeds are apart") {
+  metric::Store store = twins(3, false);
+  std::map<std::string, int> seen;
+  for (metric::Run& run : store.runs) {
+    const int seed = ++seen[run.attribute("revision")];
+    run.attributes["seed"] = std::to_string(seed);
+    run.attributes["state_digest"] = (run.attribute("revision") == "new" ? "b" : "a") + std::to_string(seed);
+    for (double& loss : run.records.find("loss")->reals()) loss += seed;
+  }
+  CHECK(numerics_of(store).found == "different");  // the losses are equal
+  for (metric::Run& run : store.runs) {
+    double& loss = run.records.find("loss")->reals()[7];
+    if (run.attribute("revision") == "new") loss += 0.001 * std::stod(run.attribute("seed"));
+  }
+  const Numerics found = numerics_of(store);
+  CHECK(found.verdict == Verdict::bad);
+  CHECK(found.from_step == 8);
+  CHECK(
+      found.text.plain().starts_with("different bits of runs that train the same thing: losses differ by up to 0.002"));
+  // With one seed that ends in two ways before the change, digests tell nothing.
+  store.runs.push_back(store.runs.front());
+  store.runs.back().name += "-again", store.runs.back().attributes["state_digest"] = "another";
+  CHECK(numerics_of(std::move(store)).found == "within the envelope");
+}
+
 TEST_CASE("where the mean losses are equal, what differs is named, and no loss") {
   // Each revision's runs repeat the same two losses: the means are equal, single runs are not.
   metric::Store store = twins(2, false);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Table, picture and sentence say the same about equality.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "metric/file.hpp"
 #include "plot/figures.hpp"
@@ -89,6 +91,24 @@ TEST_CASE("one unit of the last printed digit is called that, two are a differen
   CHECK(label("2.500002") == "Losses differ");
   CHECK(label("2.5000010000000001") == "Losses equal up to the rounding of their print");  // the same double
   CHECK(label("2.50000099999999") == "Losses differ");  // whoever writes so many digits writes every bit
+}
+
+TEST_CASE("losses that are one printed unit higher at most steps are not equal as printed") {
+  const auto label = [](const std::function<double(int)>& more) {
+    std::string rows;
+    for (int step = 1; step <= 40; ++step) {
+      rows += fmt::format("a\t{}\t{:.2f}\n", step, 4.0 - step / 20.0);
+      rows += fmt::format("b\t{}\t{:.2f}\n", step, 4.0 - step / 20.0 + more(step));
+    }
+    const metric::Store store =
+        stat::summarize(metric::parse("#zs-metrics 1\nrun\tstep\tloss\n" + rows, "test"), {}).store;
+    const Findings found = findings(store, "s");
+    return batch(store, found, "s", "").label;
+  };
+  CHECK(label([](int) { return 0.01; }) == "Losses differ");
+  CHECK(label([](int step) { return step % 2 ? 0.01 : 0; }) == "Losses differ");
+  CHECK(label([](int step) { return step % 2 ? 0.01 : -0.01; }) == "Losses equal up to the rounding of their print");
+  CHECK(label([](int step) { return step % 9 ? 0 : 0.01; }) == "Losses equal up to the rounding of their print");
 }
 
 }  // namespace zs::report

@@ -43,6 +43,22 @@ Text made_by(const DigestClass& one, const Findings& found) {
   return joined(each, ", ", ", ");
 }
 
+/// The first step at which the losses of runs differ that must not: those of one class.
+std::optional<std::int64_t> first_apart(const Findings& found) {
+  std::optional<std::int64_t> first;
+  for (const summary::Pair& pair : found.losses.differing) {
+    const auto of_pair = [&](const Condition* one) {
+      return one->name == pair.condition || one->name == pair.baseline;
+    };
+    for (const DigestClass& one : found.digests) {
+      const auto apart = std::ranges::count_if(
+          one.groups, [&](const DigestGroup& group) { return std::ranges::any_of(group.members, of_pair); });
+      if (one.known() && apart > 1) first = std::min(first.value_or(INT64_MAX), *pair.first_difference);
+    }
+  }
+  return first;
+}
+
 /// Each class with several digests: "with seed 1, a ends with X; b ends with Y", and where the losses diverge.
 Text differing(const Findings& found) {
   std::vector<Text> each;
@@ -51,8 +67,8 @@ Text differing(const Findings& found) {
     each.push_back(found.digests.size() > 1 ? say("with {}, {}", made_by(one, found), listed(one)) : listed(one));
   }
   Text text = say("{}.", joined(each, "; ", "; "));
-  if (found.losses.first_step)
-    text += say(" Losses first differ at step {}; zs-verify names the place.", to_text(*found.losses.first_step));
+  if (const std::optional<std::int64_t> step = first_apart(found))
+    text += say(" Losses first differ at step {}; zs-verify names the place.", to_text(*step));
   else if (found.losses.equal)
     text += " Yet the losses are equal at every logged step.";
   return text;
@@ -140,18 +156,19 @@ Text largest_difference(const Findings& found) {
   if (!found.losses.envelope)
     return text +=
            found.recorded_equal() ? "." : "; with one run of each condition nothing here tells noise from a fault.";
-  const std::string envelope = loss_text(*found.losses.envelope, most.a->loss_unit);
   if (found.losses.outside.empty()) {
-    return text += say(", no more than repeated runs of one condition do ({}): that is within their noise.", envelope);
+    return text += say(", and by no more than chance makes of repeated runs, which differ by up to {}.",
+                       loss_text(*found.losses.envelope, most.a->loss_unit));
   }
   std::vector<Text> each;
-  for (const auto& one : found.losses.outside) {
+  for (const summary::Pair& one : found.losses.outside) {
     if (each.size() == 3) break;
-    each.push_back(say("{} leaves {} at step {}", code(one.condition), code(one.baseline), to_text(one.step)));
+    each.push_back(say("{} leaves {} at step {}{}", code(one.condition), code(one.baseline),
+                       to_text(*one.first_outside), beside_repeats(one, most.a->loss_unit)));
   }
   const std::size_t more = found.losses.outside.size() - each.size();
-  return text += say(", and {}{} by more than repeated runs of one condition do ({}).", joined(each, ", ", ", "),
-                     more > 0 ? " and " + std::to_string(more) + " more pairs part" : "", envelope);
+  return text += say(". More than chance makes of repeated runs: {}{}.", joined(each, ", ", ", "),
+                     more > 0 ? " and " + std::to_string(more) + " more pairs part" : "");
 }
 
 /// The conclusion from the losses if the digests do not decide.

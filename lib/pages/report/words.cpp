@@ -98,6 +98,12 @@ std::string loss_text(double value) {
   return fmt::format("{:.6g}", value);
 }
 
+std::string beside_repeats(const summary::Pair& pair, const std::string& unit) {
+  if (!pair.outside_difference || !pair.outside_spread || !std::isfinite(*pair.outside_difference)) return "";
+  return fmt::format(" (by {} in the mean of a tenth of the steps, where repeated runs vary by {})",
+                     loss_text(*pair.outside_difference, unit), loss_text(*pair.outside_spread));
+}
+
 std::string percent(double ratio) {
   if (!std::isfinite(ratio)) return to_text(ratio);
   const double value = 100 * std::abs(ratio);

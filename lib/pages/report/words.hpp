@@ -8,6 +8,7 @@
 #include "base/words.hpp"
 #include "report/document.hpp"
 #include "summary/condition.hpp"
+#include "summary/losses.hpp"
 
 namespace zs::report {
 
@@ -23,6 +24,9 @@ std::string loss_text(double value);
 inline std::string loss_text(double value, const std::string& unit) {
   return loss_text(value) + (unit.empty() ? "" : " " + unit);
 }
+/// How far a pair is apart beside its repeated runs: " (by 0.05 in the mean of a tenth of the steps, where repeated
+/// runs vary by 0.01)".
+std::string beside_repeats(const summary::Pair& pair, const std::string& unit);
 /// "12 %", "0.34 %", "0.0012 %": two significant digits, never "0 %" for a value that is not 0.
 std::string percent(double ratio);
 /// "FAILED (exit code 9) at step 30": the status with its details.

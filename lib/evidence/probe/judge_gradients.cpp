@@ -87,19 +87,36 @@ bool is_nearer(const Sketch& gradient, const Sketch& one, const Sketch& other, d
   return std::max(a, b) > 1e-3 ? a < b : residual({one}, {factor}, gradient) < residual({other}, {factor}, gradient);
 }
 
+/// How many ranks hold one share's gradient of a micro-batch: as parts, copies or summands.
+std::size_t holders_of(const Run& run, const Step& step, const std::string& parameter) {
+  std::map<std::pair<int, int>, std::size_t> held;  // of a share and a micro-batch
+  std::size_t most = 1;
+  for (const auto& [key, local] : step.locals) {
+    const Tensor* const one = local.tensors.find(parameter);
+    if (!one) continue;
+    std::size_t& ranks = held[{key.first % run.ranks, key.second}];
+    ranks += one->copies + one->pieces.size();
+    most = std::max(most, ranks);
+  }
+  return most;
+}
+
 /// The number of ranks by which a sum of gradients is divided. Tied stages and tensor ranks have summands of one share,
 /// and experts have the tokens of all shares. A gradient that all ranks hold is divided by all shares, also where some
-/// did not use the parameter.
-double shares_of(const Run& run, const Step& step, const Tensor& gradient, const std::set<int>& summands) {
+/// did not use the parameter. Parameters inside and outside of a plan of tensor parallelism have shares of other sizes.
+double shares_of(const Run& run, const Step& step, const std::string& parameter, const Tensor& gradient,
+                 const std::set<int>& summands) {
   const bool divided = size_of(run, "pipeline") > 1 || size_of(run, "tensor") > 1 || size_of(run, "expert") > 1;
   if (divided && run.axes.contains("data")) return static_cast<double>(size_of(run, "data") * size_of(run, "context"));
   std::set<int> shares;  // zs_probe counts a summand's rank behind all ranks
   for (const int by : summands) shares.insert(by % run.ranks);
-  const bool everywhere = gradient.copies + gradient.pieces.size() >= step.ranks.size() && !gradient.summands;
   for (const auto& [key, local] : step.locals) {
-    if (size_of(run, "ep") > 1 || everywhere) shares.insert(key.first % run.ranks);
+    if (size_of(run, "ep") > 1) shares.insert(key.first % run.ranks);
   }
-  return static_cast<double>(shares.size());
+  const std::size_t ranks = step.ranks.size();
+  const bool everywhere = gradient.copies + gradient.pieces.size() >= ranks && !gradient.summands;
+  const std::size_t all = everywhere ? ranks / holders_of(run, step, parameter) : 0;
+  return static_cast<double>(std::max(shares.size(), all));
 }
 
 /// Explains a factor with which a framework multiplies gradients by design; "" if there is none. With the sequence
@@ -314,7 +331,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
       Contributed kept = contributed(now.step, parameter, tensor.sketch.size(), -1, dropped);
       if (!kept.columns.empty() && kept.columns.size() < in.columns.size() &&
           is_nearer(tensor.sketch, kept.sum, in.sum,
-                    clipped.value_or(1) / shares_of(run, now.step, tensor, in.ranks) / scale))
+                    clipped.value_or(1) / shares_of(run, now.step, parameter, tensor, in.ranks) / scale))
         in = std::move(kept), drops = true;
     }
     ++total;
@@ -342,7 +359,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     // Others divide the loss by the micro-batches before its backward.
     const bool undivided = run.framework.starts_with("zs-train");
     const double shares =
-        undivided ? static_cast<double>(in.columns.size()) : shares_of(run, now.step, tensor, in.ranks);
+        undivided ? static_cast<double>(in.columns.size()) : shares_of(run, now.step, parameter, tensor, in.ranks);
     const double expected = clipped.value_or(1) / shares / scale;
     if (!(left <= 2 * most) && by_value != now.step.scalars.end() &&
         std::ranges::all_of(tensor.elements, [&](double x) {

@@ -132,6 +132,31 @@ TEST_CASE("judges: a gradient that all ranks hold is divided by all of them, als
   CHECK(judged(alone, judge_gradients).held() == 3);
 }
 
+TEST_CASE("judges: parameters inside and outside of a plan of tensor parallelism have shares of other sizes") {
+  const auto made = [](double factor) {
+    Made one;  // 2 data ranks x 2 tensor ranks
+    one.run.ranks = 4, one.run.axes = {{"dp", 2}, {"tp", 2}};
+    for (int rank = 0; rank < 4; ++rank)
+      one.step.ranks[rank], one.micro(rank, 0, "outside", rank < 2 ? kA : kB);  // by its rank
+    for (int by = 0; by < 2; ++by) {
+      one.micro(by, 0, "inside", by == 0 ? kB : kC);
+      one.step.locals.at({by, 0}).tensors.at("inside") = matrix(by == 0 ? kB : kC, {2 * by, 2 * by + 1});
+    }
+    one.micro(0, 0, "unused", kC);  // by one of the two data ranks
+    one.step.locals.at({0, 0}).tensors.at("unused") = matrix(kC, {0, 1});
+    const std::map<std::string, Sketch> sums{{"outside", plus(kA, kB)}, {"inside", plus(kB, kC)}, {"unused", kC}};
+    for (const auto& [name, sum] : sums)
+      one.step.tensors.at("grad/" + name) = matrix(times(factor / 2, sum), {0, 1, 2, 3});
+    return one;
+  };
+  Made right = made(1), half = made(0.5);
+  CHECK(judged(right, judge_gradients).held() == 3);
+  CHECK(judged(right, judge_gradients).broken() == 0);
+  for (const char* const name : {"grad/outside", "grad/unused"})
+    half.step.tensors.at(name) = right.step.tensors.at(name);
+  CHECK(has(said(judged(half, judge_gradients)), "grad/inside: x 1/2"));
+}
+
 TEST_CASE("judges: a part that is clipped by itself has a factor of its own, and none is above 1") {
   const auto told = [](double a, double b, double c, double clips) {
     Made made;

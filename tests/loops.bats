@@ -49,10 +49,10 @@ has() {
 
 @test "a scaler that leaves out steps: they are none; a step of a fused optimizer that is left out too" {
   has torch.amp.grad_scaler
-  recorded scaled scaled-bug fused fused-bug
-  said 0 scaled fused
-  said 1 scaled-bug fused-bug
-  for name in scaled-bug fused-bug; do
+  recorded {scaled,fused,scaled_by_another}{,-bug}
+  said 0 scaled fused scaled_by_another
+  said 1 {scaled,fused,scaled_by_another}-bug
+  for name in {scaled,fused,scaled_by_another}-bug; do
     grep -qE "^headline: step [4-9]: gradient of 0.weight: x 2 of the mean" $name.said || complain "$(head -n 2 $name.said)"
   done
   verdict

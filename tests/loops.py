@@ -110,9 +110,9 @@ def derived():
     scheduled(make)
 
 
-def scaled(**more):  # the first scales are too large: steps are left out
+def scaled(kind=None, **more):  # the first scales are too large: steps are left out
     model = net()
-    optimizer, scaler = torch.optim.AdamW(model.parameters(), 0.01, **more), torch.amp.GradScaler("cpu", init_scale=2.0**22)
+    optimizer, scaler = torch.optim.AdamW(model.parameters(), 0.01, **more), (kind or torch.amp.GradScaler)("cpu", init_scale=2.0**22)
     for step in range(10):
         with torch.autocast("cpu", torch.float16):
             loss = loss_of(model, step)
@@ -126,6 +126,15 @@ def scaled(**more):  # the first scales are too large: steps are left out
 
 def fused():
     scaled(fused=True)
+
+
+def scaled_by_another():
+    class Scaler(torch.amp.GradScaler):
+        def scale(self, outputs):
+            if self._scale is None:
+                self._lazy_init_scale_growth_tracker(outputs.device)
+            return outputs * self._scale
+    scaled(Scaler)
 
 
 def finite():  # the loop leaves out a step whose loss is not finite

@@ -310,16 +310,18 @@ def _watch_fsdp1(module):
 
 
 def _watch_scaling(module):
+    """A class derived from it may scale by a method of its own, as FSDP's ShardedGradScaler does."""
     kind = module.GradScaler
-    made = kind.scale
+    begins = kind.__init__
 
-    def scale(self, outputs):
-        scaled = made(self, outputs)
-        if getattr(self, "_scale", None) is not None:
-            _tell("scalar", "loss_scale", self._scale)
-        return scaled
+    @functools.wraps(begins)
+    def __init__(self, *args, **kwargs):
+        begins(self, *args, **kwargs)
+        for one in type(self).__mro__:
+            if "scale" in vars(one) and not hasattr(one.scale, "zs_probe"):
+                one.scale = _telling_scale(one.scale)
 
-    kind.scale = scale
+    kind.__init__ = __init__
     steps = kind.step
 
     @functools.wraps(steps)
@@ -330,6 +332,18 @@ def _watch_scaling(module):
         return result
 
     kind.step = step
+
+
+def _telling_scale(made):
+    @functools.wraps(made)
+    def scale(self, *args, **kwargs):
+        scaled = made(self, *args, **kwargs)
+        if getattr(self, "_scale", None) is not None:
+            _tell("scalar", "loss_scale", self._scale)
+        return scaled
+
+    scale.zs_probe = True
+    return scale
 
 
 def _tell(what, *args):

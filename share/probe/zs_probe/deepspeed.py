@@ -67,10 +67,11 @@ class _Engine:
         self.framework = f"DeepSpeed {deepspeed.__version__}"
         self._known, self.ties = names.parameters(engine.module)
         for key, tie in (getattr(engine.module, "tied_comms", None) or {}).items():  # what it does not tie each stage has for itself
-            tied, prefix = tie["weight_attr"], f"tied_modules.{key}."
-            own = () if engine.global_rank == min(tie["ranks"]) else [n for n in self._known.values() if n.startswith(prefix)]
-            apart = {n: f"{prefix}stage{engine.stage_id}.{n[len(prefix):]}" for n in own if n[len(prefix):] not in ([tied] if isinstance(tied, str) else tied)}
-            self._known = {at: apart.get(n, n) for at, n in self._known.items()}
+            tied, prefix = tie["weight_attr"], f"tied_modules.{key}."  # an attribute may be a property that gives a parameter of another name
+            shared = {id(functools.reduce(getattr, name.split("."), tie["module"])) for name in ([tied] if isinstance(tied, str) else tied)}
+            if engine.global_rank != min(tie["ranks"]):
+                self._known = {at: f"{prefix}stage{engine.stage_id}.{n[len(prefix):]}" if n.startswith(prefix) and at not in shared else n
+                               for at, n in self._known.items()}
         self._held = [(self._known[id(p)], p) for p in engine.module.parameters() if id(p) in self._known]
         self._parts = {id(p): part_of(p) for _, p in self._held}
         self.name = f"ZeRO-{engine.zero_optimization_stage()}" + (" pipeline" if _is(engine, "PipelineEngine") else "")

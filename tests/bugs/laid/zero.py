@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepSpeed's layouts: MODE=pipe, ulysses (MPU=1: by an mpu; else by a mesh), autotp, autoep (EP ranks), moe (EP ranks of its own layer), muon, hpz, and plain, PyTorch in
+"""DeepSpeed's layouts: MODE=pipe (TIED=1: the first layer's weight is the last one's), ulysses (MPU=1: by an mpu; else by a mesh), autotp, autoep (EP ranks), moe (EP ranks of its own layer), muon, hpz, and plain, PyTorch in
 one process. STAGE, CLIP, HALF=1 (fp16), BF16=1 of muon. PLANTED: momentum, iterations, nesterov, clip, rate (muon), moments (autoep), stale (hpz)."""
 import os
 import sys
@@ -48,13 +48,30 @@ def of_language(model, ids):
     return model(input_ids=ids, labels=ids).loss
 
 
+class End(nn.Module):
+    """Its weight is a property, as in Megatron-DeepSpeed and GPT-NeoX."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(16, 16, bias=False)
+
+    @property
+    def weight(self):
+        return self.inner.weight
+
+    def forward(self, x):
+        return self.inner(x)
+
+
 def pipe():
     configuration["gradient_accumulation_steps"] = 4
     torch.manual_seed(0)
     layers = [nn.Linear(16, 16), nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 16), nn.Linear(16, 16)]
     if PLAIN:
         return train(nn.Sequential(*layers), lambda model, step: F.mse_loss(model(common.numbers(10 + step, 8, 16)), common.numbers(20 + step, 8, 16)))
-    from deepspeed.pipe import PipelineModule
+    from deepspeed.pipe import PipelineModule, TiedLayerSpec
+    if common.setting("TIED", 0):
+        layers[::4] = [TiedLayerSpec("ends", End, forward_fn=None if at == 0 else lambda end, x: F.linear(x, end.weight)) for at in range(2)]
     net = PipelineModule(layers, num_stages=common.ranks, loss_fn=F.mse_loss, partition_method="uniform", activation_checkpoint_interval=0)
     engine = deepspeed.initialize(model=net, optimizer=optimizer_of(net.parameters()), config=configuration)[0]
     for step in range(common.STEPS):

@@ -281,7 +281,7 @@ std::int64_t Join::stage_of(int rank) const {
 
 /// Whether a part belongs to a copy that another stage than that of the first part cuts by itself: of a tied parameter.
 bool Join::is_copy(const Tensor& joined, const Tensor::Piece& piece, const TensorRow& row) const {
-  if (current_ == 0 || joined.pieces.empty() || !piece.contiguous) return false;
+  if (current_ == 0 || joined.pieces.empty() || piece.count == 0 || !piece.contiguous) return false;
   const Tensor::Piece& first = joined.pieces.front();
   return first.contiguous && (first.count < row.total || piece.count < row.total) &&
          stage_of(first.rank) != stage_of(piece.rank);

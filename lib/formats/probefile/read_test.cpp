@@ -83,12 +83,11 @@ TEST_CASE("probefile: a tied parameter that two stages cut each by itself is one
                        std::to_string(rank / 2) + "]}, ");
       last.replace(last.find("\"rank\": 0"), 9, "\"rank\": " + place);
       const auto& [begin, count, digest] = parts[static_cast<std::size_t>(rank)];
-      if (count > 0)
-        made.replace(
-            made.find("\"tensors\": []"), 13,
-            R"("tensors": [{"name": "param/w", "dtype": "F32", "of": 9, "shape": [9], "squares": 0, "begin": )" +
-                std::to_string(begin) + R"(, "count": )" + std::to_string(count) + R"(, "digest": "000000000000000)" +
-                std::to_string(digest) + R"(", "sketch": ")" + std::string(86, 'A') + R"(=="}])");
+      made.replace(made.find("\"tensors\": []"), 13,
+                   R"("tensors": [{"name": "param/w", "dtype": "F32", "of": 9, "shape": [9], "squares": 0, "begin": )" +
+                       std::to_string(begin) + R"(, "count": )" + std::to_string(count) +
+                       R"(, "digest": "000000000000000)" + std::to_string(digest) + R"(", "sketch": ")" +
+                       std::string(86, 'A') + R"(=="}])");
       write_file(folder.file("rank-" + place + ".jsonl"), text + kBegun + made + last);
     }
     return read(folder.path());
@@ -98,6 +97,7 @@ TEST_CASE("probefile: a tied parameter that two stages cut each by itself is one
   CHECK(same.steps.at(1).tensors.find("param/w")->copies == 2);
   CHECK(same.steps.at(1).tensors.find("param/w")->digest == 7);
   CHECK(recorded({{0, 9, 7}, {0, 0, 0}, {0, 2, 1}, {2, 7, 6}}).faults.empty());
+  CHECK(recorded({{0, 9, 7}, {0, 0, 0}, {0, 9, 7}, {0, 0, 0}}).faults.empty());  // it ends where a share ends
   const Run other = recorded({{0, 6, 3}, {6, 3, 4}, {0, 2, 1}, {2, 7, 5}});
   CHECK(says(other.faults, "step 1: param/w differs between rank 0 and rank 2"));
   CHECK(other.replicas.contains({1, "param/w"}));

@@ -102,31 +102,31 @@ class Fsdp2(Layout):
         @guarded
         def find(*_):
             if not sharded:
-                for group in self._groups():
+                for root, group in self._groups():
                     key = id(group) if hasattr(group, _REDUCES) else None  # None: another PyTorch, one by one
                     if key is not None:
                         self._handles.append(Called(group, _REDUCES, lambda *_, key=key: recorder.waited(key), None))
-                    sharded.extend((held, key) for held in group.fsdp_params)
-            for held, key in sharded:
+                    sharded.extend((held, key, root) for held in group.fsdp_params)
+            for held, key, root in sharded:
                 whole = getattr(held, "_unsharded_param", None)
                 if whole is None or hooked.get(id(held)) is whole or not whole.requires_grad:
                     continue
                 hooked[id(held)] = whole
                 name = self.names().get(id(held.sharded_param))
                 owner = None if key is None else _owner(recorder, key, whole)
-                self._handles.append(whole.register_hook(self._local_hook(recorder, name, whole, owner)))
+                self._handles.append(whole.register_hook(self._local_hook(recorder, name, whole, owner, root)))
 
         for root in self.roots:
             if hasattr(root, "register_forward_hook"):
                 self._around(root, lambda *_: None, find)
 
     def _groups(self):
-        """FSDP2's groups of parameters, once a forward was run."""
-        for root in self.roots:
+        """(number of the module, FSDP2's group of parameters), once a forward was run: no module has whole parameters behind it."""
+        for number, root in enumerate(self.roots):
             for _, module in names.modules(root) if hasattr(root, "_modules") else ():
                 state = module._get_fsdp_state() if hasattr(module, "_get_fsdp_state") else None
                 if hasattr(getattr(state, "_fsdp_param_group", None), "fsdp_params"):
-                    yield state._fsdp_param_group
+                    yield number, state._fsdp_param_group
 
 
 def _owner(recorder, key, whole):

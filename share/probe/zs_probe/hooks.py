@@ -139,9 +139,10 @@ class Hooks:
         if self._hooked is not None and any(p.requires_grad and id(p) not in self._hooked for p in self.moved()):
             self._hook_gradients(self._recorder)
 
-    def _local_hook(self, recorder, name, p, owner=None):
-        """owner: says of a gradient how it is read later; see Recorder.local()."""
-        root = next((i for i, one in enumerate(self.roots) if len(self.roots) > 1 and hasattr(one, "parameters") and any(p is q for q in one.parameters())), 0)
+    def _local_hook(self, recorder, name, p, owner=None, root=None):
+        """owner: says of a gradient how it is read later; see Recorder.local(). root: the number of its module; None: of that which has p."""
+        if root is None:
+            root = next((i for i, one in enumerate(self.roots) if len(self.roots) > 1 and hasattr(one, "parameters") and any(p is q for q in one.parameters())), 0)
         by = functools.lru_cache(None)(lambda: self.by(p))
 
         @guarded

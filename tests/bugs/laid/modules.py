@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's own layouts: MODE=whole (one process), hsdp, tpfsdp (tensor parallelism and FSDP2), tp (SEQ=1: with sequence parallel norms),
-pp, vpp; SCALE=0: a pipeline that does not divide by its micro-batches."""
+pp, vpp (virtual stages), vppfsdp (those under FSDP2); SCALE=0: a pipeline that does not divide by its micro-batches."""
 import copy
 import os
 
@@ -83,8 +83,11 @@ def sharded():
 def pipelined():
     global moved, step_of
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleInterleaved1F1B
-    mine = [common.rank] if MODE == "pp" else [common.rank, common.rank + common.ranks]
-    stages = common.ranks * len(mine)
+    size = 2 if MODE == "vppfsdp" else common.ranks
+    both = init_device_mesh("cpu", (common.ranks // size, size), mesh_dim_names=("dp", "pp"))
+    at, of, first = both["dp"].get_local_rank(), common.ranks // size, both["pp"].get_local_rank()
+    mine = [first] if MODE == "pp" else [first, first + size]
+    stages = size * len(mine)
 
     def part(stage):
         each, cut = 4 // stages, copy.deepcopy(net)
@@ -96,17 +99,22 @@ def pipelined():
         return cut
 
     moved = [part(stage) for stage in mine]
-    made = [PipelineStage(one, stage, stages, torch.device("cpu")) for one, stage in zip(moved, mine)]
+    for one in moved if MODE == "vppfsdp" else ():
+        for layer in one.layers.values():
+            fully_shard(layer, mesh=both["dp"])
+        fully_shard(one, mesh=both["dp"])
+    made = [PipelineStage(one, stage, stages, torch.device("cpu"), group=both.get_group("pp")) for one, stage in zip(moved, mine)]
     kind = {"loss_fn": F.mse_loss, "scale_grads": bool(common.setting("SCALE"))}
     schedule = Schedule1F1B(made[0], MICROS, **kind) if MODE == "pp" else ScheduleInterleaved1F1B(made, MICROS, **kind)
 
     def run(x, y):
+        x, y = common.share(x, at, of), common.share(y, at, of)
         schedule.step(*([x] if 0 in mine else []), **({"target": y} if stages - 1 in mine else {}))
 
     step_of = run
 
 
-{"whole": lambda: None, "pp": pipelined, "vpp": pipelined}.get(MODE, sharded)()
+{"whole": lambda: None, "pp": pipelined, "vpp": pipelined, "vppfsdp": pipelined}.get(MODE, sharded)()
 step_of = step_of or whole_step
 optimizer = torch.optim.AdamW([p for one in moved for p in one.parameters()], common.RATE)
 for step in range(common.STEPS):

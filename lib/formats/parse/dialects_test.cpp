@@ -333,6 +333,24 @@ TEST_CASE("torchtitan: the time between the last step and a restart is that of n
   CHECK(times(out) == std::set<std::string>{"2.00000"});
 }
 
+TEST_CASE("llm.c: a line whose keys have a mark, or that counts epochs, is another program's") {
+  for (const char* const line :
+       {"step 1/20 | loss: 2.5 | lr: 0.1 | dt: 130ms\n", "step 1/20 | loss=2.5 | lr=0.1 | dt=130ms\n",
+        "step 1/20 | loss 2.5 | lr: 0.1 | dt: 130ms\n", "iter 1: loss: 2.5, lr: 0.1, time: 130ms\n",
+        "Epoch 1/3 | step 1/10 | loss 2.5 | lr 0.1 | 130 ms\n"}) {
+    CAPTURE(line);
+    const Outcome out = outcome_of(line);
+    CHECK(out.stats.matched.count("general") == 1);
+    CHECK(out.stats.faulty == 0);
+    for (const char* const column : {"loss", "learning_rate", "iteration_time"})
+      CHECK(out.out.values.count(column) == 1);
+  }
+  const std::string own = "step 1/20 | loss 2.5 (+nanz)| norm 4.5 (+nanz)| lr 0.1 | 130 ms\n";
+  const Outcome torn = outcome_of(own + "step 2/20 | loss: 2.5 (+nanz)| norm 4.5 (+nanz)| lr 0.1 | 130 ms\n");
+  CHECK(torn.stats.faulty == 1);
+  CHECK(torn.out.values.count("loss:") == 0);
+}
+
 TEST_CASE("general: a line with two steps is torn") {
   CHECK(outcome_of("step 1 loss 4.0 lr 0.1\nstep 3 step 2 loss 3.85 lr 0.1\n").stats.faulty == 1);
   CHECK(outcome_of("step 1 loss 4.0 lr 0.1\nstep 2 step 2 loss 3.85 lr 0.1\n").stats.faulty == 0);

@@ -183,13 +183,39 @@ class Forms : public Dialect {
       if (form.traits & kAlone && at > 0) return false;
       if (at > 0 && is_key(text[at - 1])) continue;
       found.at = at;
-      if (follow(form.head, text.substr(at), found) && fits(row, trimmed(found.rest))) return true;
+      if (!follow(form.head, text.substr(at), found) || !fits(row, trimmed(found.rest))) continue;
+      // "Epoch 1/3 | step 1/10 | loss 2.9": llm.c counts no epochs.
+      if (form.dialect != "llm.c" || !has_epoch(text.substr(0, at))) return true;
     }
     return false;
   }
 
-  /// Whether the text behind a head is a form's.
+  /// "Epoch 1/3 | ", and not the "epochs" of a path.
+  static bool has_epoch(std::string_view before) {
+    const std::string words = lower(before);
+    for (std::size_t at = words.find("epoch"); at != std::string::npos; at = words.find("epoch", at + 1)) {
+      std::string_view rest = std::string_view(words).substr(at + 5);
+      rest.remove_prefix(std::min(rest.find_first_not_of(" \t:=#["), rest.size()));
+      if (!rest.empty() && is_digit(rest.front())) return true;
+    }
+    return false;
+  }
+
+  /// Whether a text has a pair with a mark, "loss: 2.5" or "loss=2.5".
+  static bool has_marked_pair(std::string_view text) {
+    for (std::size_t at = text.find_first_of(":="); at != std::string_view::npos;
+         at = text.find_first_of(":=", at + 1)) {
+      std::size_t begin = at;
+      while (begin > 0 && is_key(text[begin - 1])) --begin;
+      if (begin < at && is_alpha(text[begin]) && !number_at(trimmed(text.substr(at + 1))).text.empty()) return true;
+    }
+    return false;
+  }
+
+  /// Whether the text behind a head is a form's. Where a blank is the mark, a line with another mark is one of another
+  /// program, unless lines of this form have come: then it is torn.
   static bool fits(const Row& row, std::string_view rest) {
+    if (row.form->mark == " " && row.width == 0 && has_marked_pair(rest)) return false;
     const auto begins = [&](std::string_view entry) {
       return rest.starts_with(entry) && (rest.size() == entry.size() || !is_key(rest[entry.size()]));
     };
@@ -322,6 +348,7 @@ class Forms : public Dialect {
   std::string read_value(const Cell& cell, const Meaning& meant, const Form& form, const Line& line) {
     std::string_view text = cell.text, column = meant.column;
     const auto quoted = [&] { return "'" + std::string(cell.key.empty() ? cell.text.substr(0, 24) : cell.key) + "'"; };
+    if (form.mark == " " && cell.key.find_first_of(":=") != std::string_view::npos) return "no key is " + quoted();
     if (text.starts_with('n') && (skip(text, "np.") || skip(text, "numpy.")))
       text.remove_prefix(std::min(text.find('(') + 1, text.size()));
     const bool grouped = cell.key == "tps" || cell.key == "tflops";

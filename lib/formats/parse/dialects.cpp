@@ -53,7 +53,7 @@ const std::vector<Entry>& dialects() {
       {"lightning",
        "progress bars with metrics: PyTorch Lightning, tqdm, Keras",
        "Epoch 0:  22%|██▏       | 4/18 [00:17<01:02,  4.47s/it, loss=9.947, v_num=193315]",
-       {"it/s, ", "s/it, ", "`Trainer.fit` stopped", "/step - ", "/epoch - ", "Epoch "},
+       {"it/s, ", "s/it, ", "it/s]", "s/it]", "`Trainer.fit` stopped", "/step - ", "/epoch - ", "Epoch "},
        make_lightning},
       {"verl",
        "verl, on its console",

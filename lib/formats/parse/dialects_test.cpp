@@ -333,6 +333,49 @@ TEST_CASE("torchtitan: the time between the last step and a restart is that of n
   CHECK(times(out) == std::set<std::string>{"2.00000"});
 }
 
+/// Bars of tqdm with a title, drawn over each other.
+std::string drawn(const std::string& title, const std::vector<std::string>& states) {
+  std::string text = "\r" + title + "  0%|   | 0/2 [00:00<?, ?it/s]";
+  for (const std::string& state : states)
+    text += "\r" + title + " 50%|#  | " + state.substr(0, 3) + " [00:01<00:01, 1.0it/s" + state.substr(3) + "]";
+  return text + "\n";
+}
+
+TEST_CASE("lightning: nan and inf are padded as numbers are") {
+  for (const auto& [padded, value] :
+       {std::pair("nan.0", "nan"), {"nan", "nan"}, {"inf.0", "inf"}, {"-inf.", "-inf"}, {"-inf", "-inf"}}) {
+    CAPTURE(padded);
+    const Outcome out = outcome_of(drawn("Epoch 0:", {std::string("1/2, v_num=2, train_loss=") + padded}));
+    CHECK(out.stats.faulty == 0);
+    CHECK(out.out.values.at("loss") == std::set<std::string>{value});
+  }
+  CHECK(outcome_of(drawn("Epoch 0:", {"1/2, train_loss=nan.05"})).stats.faulty == 1);
+}
+
+TEST_CASE("lightning: a bar that begins anew shows the metrics of the one before it") {
+  const Outcome out = outcome_of(drawn("Epoch 0:", {"1/2, v_num=2", "1/2, train_loss=0.5", "2/2, train_loss=0.5",
+                                                    "2/2, train_loss=0.4", "0/2, train_loss=0.4"}) +
+                                 "\rEpoch 1:  0%|  | 0/2 [00:00<?, ?it/s, train_loss=0.4]" +
+                                 drawn("Epoch 1:", {"1/2, train_loss=0.3"}));
+  CHECK(out.stats.records == 3);
+  CHECK(out.out.values.at("step") == std::set<std::string>{"1", "2", "3"});
+  CHECK(out.out.values.at("loss") == std::set<std::string>{"0.5", "0.4", "0.3"});
+}
+
+TEST_CASE("lightning: bars that name no epoch are counted on, and those that lag show the next batch's metrics") {
+  const std::string more =
+      drawn("", {"1/2, loss=0.5", "2/2, loss=0.4"}) + drawn("", {"1/2, loss=0.3", "2/2, loss=0.2"});
+  const Outcome plain = outcome_of(more);
+  CHECK(plain.stats.records == 4);
+  CHECK(plain.out.values.at("step") == std::set<std::string>{"1", "2", "3", "4"});
+  // for batch in bar: ... bar.set_postfix(loss=...)
+  const Outcome lagging = outcome_of(drawn("", {"0/2, loss=0.5", "1/2, loss=0.5", "1/2, loss=0.4", "2/2, loss=0.4"}) +
+                                     drawn("", {"0/2, loss=0.3", "1/2, loss=0.3", "1/2, loss=0.2", "2/2, loss=0.2"}));
+  CHECK(lagging.stats.records == 4);
+  CHECK(lagging.out.values.at("step") == std::set<std::string>{"1", "2", "3", "4"});
+  CHECK(lagging.out.values.at("loss") == std::set<std::string>{"0.5", "0.4", "0.3", "0.2"});
+}
+
 TEST_CASE("llm.c: a line whose keys have a mark, or that counts epochs, is another program's") {
   for (const char* const line :
        {"step 1/20 | loss: 2.5 | lr: 0.1 | dt: 130ms\n", "step 1/20 | loss=2.5 | lr=0.1 | dt=130ms\n",

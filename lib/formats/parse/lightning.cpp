@@ -5,9 +5,12 @@
 //   `Trainer.fit` stopped: `max_epochs=3` reached.
 //   1875/1875 [==============================] - 5s 2ms/step - loss: 0.2951 - accuracy: 0.9143
 // A batch is drawn more than once; the last drawing has its metrics. Batches are counted across epochs, unless the
-// metrics have the step. A rate in brackets is the mean over the epoch so far, not the time of a step. (Lightning's
-// CSVLogger writes a table, which is the dialect csv.)
+// metrics have the step; a bar that begins at 0 shows the metrics of the one before it. A rate in brackets is the mean
+// over the epoch so far, not the time of a step. (Lightning's CSVLogger writes a table, which is the dialect csv.)
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "base/number.hpp"
 #include "base/words.hpp"
@@ -40,17 +43,32 @@ class Lightning : public Dialect {
     const auto batches = parse_int(line.text.substr(slash + 1, bracket - slash - 1));
     if (!batch || !batches || *batches > 1'000'000'000 || percent > first) return {};
     std::string_view rest = line.text.substr(bracket + 2);
-    const std::size_t metrics = std::min(rest.find("it/s, "), rest.find("s/it, "));
-    if (metrics == std::string_view::npos) return {};  // nothing was logged, or nothing yet
-    rest.remove_prefix(metrics + 6);
-    const std::string_view title = line.text.substr(0, percent);
+    std::string_view title = line.text.substr(0, percent);
+    while (!title.empty() && is_digit(title.back())) title.remove_suffix(1);
     const Epoch epoch = epoch_of(title);
     if (!epoch.trains) return {};
-    const std::string step = !epoch.known ? to_text(*batch) : to_text((epoch.number - epoch.first) * *batches + *batch);
-    Held held{
-        step, epoch.known ? to_text(epoch.number) : "", std::string(title.substr(0, epoch.begin)), {}, line.number};
+    const std::size_t metrics = std::min(rest.find("it/s, "), rest.find("s/it, "));
+    if (metrics == std::string_view::npos) {  // nothing was logged, or nothing yet
+      if (*batch == 0 && !lags_) drawn_empty_ = true;
+      return {};
+    }
+    rest.remove_prefix(metrics + 6);
+    Held held{"",
+              epoch.known ? to_text(epoch.number) : "",
+              std::string(trimmed(title.substr(0, epoch.begin))),
+              {},
+              line.number};
     std::string fault = read_metrics(rest, held);
     if (held.metrics.empty()) return {false, fault};
+    if (!lags_) lags_ = *batch == 0 && drawn_empty_;
+    if (*batch == 0 && !*lags_) return {true, fault};  // a bar begins with the metrics of the one before it
+    const std::int64_t done = std::min(*batch + (*lags_ ? 1 : 0), *batches);
+    std::int64_t before = 0;  // batches of the epochs before
+    if (epoch.known)
+      before = (epoch.number - epoch.first) * *batches;
+    else
+      before = batches_before(held.prefix, done, *batches);
+    held.step = to_text(before + done);
     if (!held_.metrics.empty() && held_.step != held.step) emit(emitter);
     held_ = std::move(held);
     return {true, fault};
@@ -74,6 +92,19 @@ class Lightning : public Dialect {
     std::size_t begin = std::string_view::npos;
     bool known = false, trains = true;
   };
+
+  /// Bars of an equal number of batches, by what stands in front of them.
+  struct Bars {
+    std::int64_t before = 0, done = 0;  ///< batches of the bars before; of this one
+  };
+
+  /// Of a bar that names no epoch: where one of as many batches was full before it, this is the next epoch.
+  std::int64_t batches_before(const std::string& prefix, std::int64_t done, std::int64_t batches) {
+    Bars& bars = bars_[{prefix, batches}];
+    if (bars.done == batches && done < batches) bars.before += batches;
+    bars.done = done;
+    return bars.before;
+  }
 
   static Epoch epoch_of(std::string_view title) {
     Epoch epoch;
@@ -145,7 +176,7 @@ class Lightning : public Dialect {
     return {true, fault};
   }
 
-  /// Reads "loss=9.947, v_num=193315]".
+  /// Reads "loss=9.947, v_num=193315]". Lightning pads nan and inf as any number: "nan.0", "-inf.".
   static std::string read_metrics(std::string_view rest, Held& held) {
     std::vector<std::pair<std::string, std::string>> found;
     while (true) {
@@ -159,6 +190,8 @@ class Lightning : public Dialect {
       std::string_view value = rest.substr(equals + 1, end - equals - 1);
       const bool last = rest[end] == ']';
       const Token number = take_number(value);
+      const bool finite = number.text.find_first_of("0123456789") != std::string_view::npos;
+      if (!finite && !number.text.empty() && skip(value, ".")) take_while(value, [](char c) { return c == '0'; });
       if (!number.text.empty() && !trimmed(value).empty() && key != "v_num")  // "3-16"
         return "malformed progress bar: other text within '" + std::string(key) + "'";
       if (!number.text.empty() && key != "v_num") found.emplace_back(key, number.text);
@@ -193,6 +226,11 @@ class Lightning : public Dialect {
   }
 
   Held held_;
+  /// Whether a bar counts a batch only behind its metrics, as in `for batch in bar: ... bar.set_postfix(loss=...)`:
+  /// then the first metrics stand behind "0/10" in a new bar. Unknown before the first metrics.
+  std::optional<bool> lags_;
+  bool drawn_empty_ = false;  // a bar of 0 batches and without metrics
+  std::map<std::pair<std::string, std::int64_t>, Bars> bars_;
   std::string keras_epoch_;  // of the bars that follow
 };
 

@@ -376,6 +376,21 @@ TEST_CASE("lightning: bars that name no epoch are counted on, and those that lag
   CHECK(lagging.out.values.at("loss") == std::set<std::string>{"0.5", "0.4", "0.3", "0.2"});
 }
 
+TEST_CASE("paragraph: batches of an epoch are counted across epochs, and say no number of steps") {
+  const auto block = [](const std::string& head) { return head + ":\n\t Train loss/train/total: 2.5\n"; };
+  const Outcome epochs = outcome_of(block("[epoch=1][batch=5/10]") + block("[epoch=1][batch=10/10]") +
+                                    block("[epoch=2][batch=5/10]") + block("[epoch=3][batch=10/10]"));
+  CHECK(epochs.out.values.at("step") == std::set<std::string>{"5", "10", "15", "30"});
+  CHECK(epochs.out.values.at("epoch") == std::set<std::string>{"1", "2", "3"});
+  CHECK(epochs.out.values.count("expected_steps=") == 0);
+  const Outcome unknown = outcome_of(block("[epoch=2][batch=5]"));
+  CHECK(unknown.stats.records == 1);
+  CHECK(unknown.out.values.count("step") == 0);
+  const Outcome whole = outcome_of(block("[batch=5/10]") + "\n" + block("[step=6/10,epoch=2]"));
+  CHECK(whole.out.values.at("step") == std::set<std::string>{"5", "6"});
+  CHECK(whole.out.values.at("expected_steps=") == std::set<std::string>{"10"});
+}
+
 TEST_CASE("llm.c: a line whose keys have a mark, or that counts epochs, is another program's") {
   for (const char* const line :
        {"step 1/20 | loss: 2.5 | lr: 0.1 | dt: 130ms\n", "step 1/20 | loss=2.5 | lr=0.1 | dt=130ms\n",

@@ -17,6 +17,7 @@
 #include <deque>
 #include <utility>
 
+#include "base/number.hpp"
 #include "parse/dialect.hpp"
 #include "parse/names.hpp"
 
@@ -93,8 +94,8 @@ class Paragraph : public Dialect {
     if (begin == std::string_view::npos) return false;
     std::string_view rest = text.substr(begin);
     std::vector<std::pair<std::string_view, std::string_view>> pairs;
-    std::string_view total;
-    bool step = false;
+    std::string_view total, epoch;
+    bool step = false, batches = false;
     while (!rest.empty()) {
       rest.remove_prefix(1);
       const std::string_view key = take_key(rest);
@@ -107,6 +108,8 @@ class Paragraph : public Dialect {
         if (counts) total = of_all;
       }
       step = step || counts;
+      batches = batches || key == "batch";
+      if (key == "epoch") epoch = value;
       pairs.emplace_back(counts ? "step" : "epoch", value);
       if (skip(rest, "]") && rest.empty()) break;
       if (rest.empty() || (rest.front() != ',' && rest.front() != '[')) return false;
@@ -114,12 +117,25 @@ class Paragraph : public Dialect {
     if (!step) return false;
     made_.clear();
     fields_.clear();
-    for (const auto& [key, value] : pairs) fields_.push_back({key, made_.emplace_back(value), Kind::integer});
+    const bool of_epoch = batches && !epoch.empty();  // Composer's, of a training whose length is in epochs
+    for (const auto& [key, value] : pairs) {
+      const std::string number = of_epoch && key == "step" ? of_all_epochs(epoch, value, total) : std::string(value);
+      if (!number.empty()) fields_.push_back({key, made_.emplace_back(number), Kind::integer});
+    }
     head_ = fields_.size();
     prefix_ = line.text.substr(0, line.text.size() - text.size() + begin);
     line_ = line.number;
-    if (!total.empty()) emitter.attribute("expected_steps", total);
+    if (!total.empty() && !of_epoch) emitter.attribute("expected_steps", total);
     return true;
+  }
+
+  /// The step of a batch of an epoch; "" if it cannot be told.
+  std::string of_all_epochs(std::string_view epoch, std::string_view batch, std::string_view batches) {
+    const auto e = parse_int(epoch), b = parse_int(batch), n = parse_int(batches);
+    constexpr std::int64_t kMost = 1'000'000'000;
+    if (!e || !b || !n || *e > kMost || *b > kMost || *n > kMost) return "";
+    if (*e == 0) first_epoch_ = 0;
+    return to_text((*e - first_epoch_) * *n + *b);
   }
 
   bool read_pair(std::string_view pair, bool ended, std::string& fault) {
@@ -145,7 +161,8 @@ class Paragraph : public Dialect {
   std::vector<Field> fields_;
   std::deque<std::string> made_;
   std::string prefix_, section_;
-  bool box_ = false;       // the lines are rows of a box
+  bool box_ = false;  // the lines are rows of a box
+  std::int64_t first_epoch_ = 1;
   std::size_t head_ = 0;   // fields of the first line
   std::int64_t line_ = 0;  // of the step; 0: none is open
 };

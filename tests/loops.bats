@@ -88,6 +88,15 @@ has() {
   verdict
 }
 
+@test "experts over a mesh of their own: each rank has samples of its own" {
+  has torch.distributed.device_mesh torch.distributed.tensor
+  recorded experts experts-bug
+  said 0 experts
+  said 1 experts-bug
+  grep -q "^headline: step 2: gradient of dense.weight and 1 more: x 2" experts-bug.said || complain "$(head -n 2 experts-bug.said)"
+  verdict
+}
+
 @test "ZeroRedundancyOptimizer: each rank has the state of its share, and all parameters move" {
   has torch.distributed.optim.zero_redundancy_optimizer
   recorded shares shares-bug

@@ -349,6 +349,62 @@ def pipeline():
     ranked(train)
 
 
+def experts():
+    """A DTensor over a mesh of experts, which have all samples; each rank has samples of its own, and sums all else by hand."""
+    def train():
+        import torch.distributed as dist
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor import Shard, distribute_tensor
+
+        class Gathered(torch.autograd.Function):
+            @staticmethod
+            def forward(_, x):
+                parts = [torch.empty_like(x) for _ in range(2)]
+                dist.all_gather(parts, x.contiguous())
+                return torch.cat(parts)
+
+            @staticmethod
+            def backward(_, gradient):
+                gradient = gradient.contiguous()
+                dist.all_reduce(gradient)
+                return gradient.chunk(2)[rank].contiguous()
+
+        class Returned(torch.autograd.Function):
+            @staticmethod
+            def forward(_, x):
+                x = x.contiguous().clone()
+                dist.all_reduce(x)
+                return x.chunk(2)[rank].contiguous()
+
+            @staticmethod
+            def backward(_, gradient):
+                parts = [torch.empty_like(gradient) for _ in range(2)]
+                dist.all_gather(parts, gradient.contiguous())
+                return torch.cat(parts)
+
+        class Routed(nn.Module):
+            def __init__(self):
+                super().__init__()
+                mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("ep",))
+                self.dense, self.w = nn.Linear(8, 8), nn.Parameter(distribute_tensor(torch.randn(2, 8, 4), mesh, [Shard(0)]))
+
+            def forward(self, x):
+                return Returned.apply(Gathered.apply(self.dense(x)).tanh() @ self.w.to_local()[0])
+
+        model = Routed()
+        optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+        for step in range(3):
+            x, y = [part.chunk(2)[rank] for part in data(step)]
+            nn.functional.mse_loss(model(x), y).backward()
+            model.w.grad.to_local().div_(2)
+            for p in model.dense.parameters():
+                dist.all_reduce(p.grad)
+                p.grad.div_(1 if bug and step == 1 else 2)
+            optimizer.step()
+            optimizer.zero_grad()
+    ranked(train)
+
+
 torch.set_num_threads(1)
 os.environ["ZS_PROBE"] = "off"  # what the first step imports, each process has
 scheduled(lambda o: lambda step: None)

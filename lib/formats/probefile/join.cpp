@@ -13,6 +13,8 @@
 namespace zs::probefile {
 namespace {
 
+constexpr double kRounding = 0.05;  // between the gradients of two ranks that compute the same, relative
+
 std::string runs_text(const Runs& runs) {
   std::string text;
   for (const auto& axis : runs) {
@@ -164,8 +166,10 @@ void Join::step(Step& step, StepRow row, int rank) {
     const auto share = step.by.try_emplace(rank, by).first;
     share->second =
         std::min(share->second, by);  // parts of a parameter that ranks share have the number that they share
-    Contribution& into = step.locals[{by, micro}];
-    into.by = by, into.micro = micro;
+    int at = by;                      // summands of a share are numbered behind all ranks, here as by zs_probe
+    while (is_other(step.locals[{at, micro}].tensors, local)) at += run_.ranks;
+    Contribution& into = step.locals[{at, micro}];
+    into.by = at, into.micro = micro;
     if (into.samples.empty() && static_cast<std::size_t>(micro) < row.batch.size())
       into.samples = row.batch[static_cast<std::size_t>(micro)];
     add(into.tensors, local, rank, "", where + ", micro-batch " + std::to_string(micro));
@@ -268,6 +272,21 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
   if (tensor.held > tensor.total) throw Error(what + ": its parts overlap");
   tensor.pieces.push_back(std::move(piece));
   compare_copies(joined, name, what);
+}
+
+/// Whether a rank's whole gradient of a micro-batch is another one, by more than rounding, than that of a rank with the
+/// same number. The training sums them by itself then, as those of norms under sequence parallelism.
+bool Join::is_other(const Tensors& tensors, const TensorRow& row) const {
+  const Tensor* const known = tensors.find(without(row.name, run_.prefix));
+  if (!known || known->pieces.size() != 1 || known->pieces.front().count != known->total || row.runs ||
+      row.count != row.total || known->digest == row.digest.bits || known->sketch.size() != row.sketch.size())
+    return false;
+  double distance = 0, size = 0;
+  for (std::size_t i = 0; i < row.sketch.size(); ++i) {
+    distance += (known->sketch[i] - row.sketch[i]) * (known->sketch[i] - row.sketch[i]);
+    size += known->sketch[i] * known->sketch[i] + row.sketch[i] * row.sketch[i];
+  }
+  return distance > kRounding * kRounding * size;
 }
 
 /// The stage of a pipeline that a rank is in.

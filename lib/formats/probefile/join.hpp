@@ -27,6 +27,7 @@ class Join {
   void tensors(Tensors& into, const std::vector<TensorRow>& rows, int rank, const std::string& values,
                const std::string& where);
   void add(Tensors& into, const TensorRow& row, int rank, const std::string& values, const std::string& where);
+  bool is_other(const Tensors& tensors, const TensorRow& row) const;
   std::int64_t stage_of(int rank) const;
   bool is_copy(const Tensor& joined, const Tensor::Piece& piece, const TensorRow& row) const;
   void compare_copies(Tensor& joined, const std::string& name, const std::string& what);

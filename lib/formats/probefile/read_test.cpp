@@ -106,6 +106,31 @@ TEST_CASE("probefile: a tied parameter that two stages cut each by itself is one
   CHECK_THROWS_WITH_AS(recorded({{0, 6, 3}, {5, 4, 4}, {0, 2, 1}, {2, 7, 6}}), doctest::Contains("overlap"), Error);
 }
 
+TEST_CASE("probefile: ranks of one share that compute other gradients have a term of a sum each") {
+  const auto recorded = [](const std::string& other) {  // a sketch, the first sum of which is not 0
+    const TemporaryFolder folder;
+    for (int rank = 0; rank < 2; ++rank) {
+      std::string made = step(1), last = end(1, 1);
+      last.replace(last.find("\"rank\": 0"), 9, "\"rank\": " + std::to_string(rank));
+      made.replace(
+          made.find("\"locals\": []"), 12,
+          R"("locals": [{"name": "w", "micro": 0, "by": 0, "dtype": "F32", "of": 9, "shape": [9], "squares": 1, )"
+          R"("begin": 0, "count": 9, "digest": "000000000000000)" +
+              std::to_string(rank) + R"(", "sketch": ")" + (rank == 0 ? "AAAAAAAA8D8" + std::string(75, 'A') : other) +
+              R"(=="}])");
+      write_file(folder.file("rank-" + std::to_string(rank) + ".jsonl"), head(rank, 2) + kBegun + made + last);
+    }
+    return read(folder.path());
+  };
+  const Run terms = recorded("AAAAAAAAAAAAAAAAAADwPw" + std::string(64, 'A'));
+  CHECK(terms.steps.at(1).locals.size() == 2);
+  CHECK(terms.steps.at(1).locals.contains({2, 0}));
+  CHECK(terms.faults.empty());
+  const Run rounded = recorded("+n5qvHQE8D8" + std::string(75, 'A'));
+  CHECK(rounded.steps.at(1).locals.size() == 1);
+  CHECK(says(rounded.faults, "step 1, micro-batch 0: w differs between rank 0 and rank 1"));
+}
+
 TEST_CASE("probefile: a norm whose ranks have a share each is joined, in whatever order they are read") {
   const TemporaryFolder folder;
   const char* const shares[] = {"9", "16", "144"};

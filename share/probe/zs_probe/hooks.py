@@ -168,10 +168,10 @@ class Hooks:
 
     def by(self, p):
         """The rank among those that share the data parallelism of a parameter: ranks of one mesh of tensor parallelism hold
-        parts of one gradient."""
+        parts of one gradient. A mesh of experts is none: each of its ranks has samples of its own."""
         if self._mesh is None:
-            meshes = [q.device_mesh for q in self.moved() if hasattr(q, "device_mesh")] or [m for m in map(names.mesh, self.roots) if m is not None]
-            self._mesh = meshes[:1]
+            meshes = [q.device_mesh for q in self.moved() if hasattr(q, "device_mesh") and tuple(q.device_mesh.mesh_dim_names or ()) != ("ep",)]
+            self._mesh = (meshes or [m for m in map(names.mesh, self.roots) if m is not None])[:1]
         for mesh in [p.device_mesh] if hasattr(p, "device_mesh") else self._mesh if self.tensor_parallel else ():
             if id(mesh) not in self._ranks:
                 ranks = mesh.mesh.flatten().tolist()

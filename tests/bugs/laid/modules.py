@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's own layouts: MODE=whole (one process), hsdp, tpfsdp (tensor parallelism and FSDP2), tp (SEQ=1: with sequence parallel norms),
-pp, vpp (virtual stages), vppfsdp (those under FSDP2); SCALE=0: a pipeline that does not divide by its micro-batches."""
+"""PyTorch's own layouts: MODE=whole (one process), hsdp, tpfsdp (tensor parallelism and FSDP2), tp (SEQ=1: with sequence parallel norms; 2: plain ones,
+whose gradients the training sums), pp, vpp (virtual stages), vppfsdp (those under FSDP2); SCALE=0: a pipeline that does not divide by its micro-batches."""
 import copy
 import os
 
@@ -59,15 +59,26 @@ def sharded():
         for layer in net.layers.values():
             plan = {"up": ColwiseParallel(), "down": RowwiseParallel()}
             if sequence:  # the norm gets a part of each sequence
-                plan = {"norm": SequenceParallel(), "up": ColwiseParallel(input_layouts=Shard(1)),
-                        "down": RowwiseParallel(output_layouts=Shard(1), use_local_output=False)}
+                plan = {**({"norm": SequenceParallel()} if sequence == 1 else {}), "up": ColwiseParallel(input_layouts=Shard(1)),
+                        "down": RowwiseParallel(output_layouts=Shard(1), use_local_output=sequence == 2)}
             parallelize_module(layer, both["tp"], plan)
         if sequence:
             from torch.distributed.tensor import DTensor
-            net.layers["0"].register_forward_pre_hook(lambda _, x: (DTensor.from_local(x[0], both["tp"], [Replicate()]).redistribute(placements=[Shard(1)]),))
-            net.head.register_forward_pre_hook(lambda _, x: (x[0].redistribute(placements=[Replicate()]).to_local(grad_placements=[Replicate()]),))
+            parts, whole = [Shard(1)], [Replicate()]
+            net.layers["0"].register_forward_pre_hook(lambda _, x: (DTensor.from_local(x[0], both["tp"], whole).redistribute(placements=parts),))
+            if sequence == 2:
+                net.layers["0"].register_forward_pre_hook(lambda _, x: (x[0].to_local(),))
+                net.head.register_forward_pre_hook(lambda _, x: (DTensor.from_local(x[0], both["tp"], parts),))
+            net.head.register_forward_pre_hook(lambda _, x: (x[0].redistribute(placements=whole).to_local(grad_placements=whole),))
+
+        def step_by_hand(x, y):
+            whole_step(x, y)
+            for layer in net.layers.values():
+                for p in layer.norm.parameters():
+                    torch.distributed.all_reduce(p.grad)
+
         if MODE == "tp":
-            step_of = whole_step
+            step_of = step_by_hand if sequence == 2 else whole_step
             return
         mesh, at, of = both["dp"], both["dp"].get_local_rank(), of // 2
     for layer in net.layers.values():

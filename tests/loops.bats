@@ -47,6 +47,17 @@ has() {
   verdict
 }
 
+@test "pipelining: stages that count their layers by themselves have parameters of their own" {
+  has torch.distributed.pipelining
+  recorded {alike,virtual}{,-bug}
+  said 0 alike virtual
+  said 1 {alike,virtual}-bug
+  for name in alike virtual; do
+    grep -q "^headline: step 2: gradient of stage1.0.weight: x 2" $name-bug.said || complain "$name: $(head -n 2 $name-bug.said)"
+  done
+  verdict
+}
+
 @test "a scaler that leaves out steps: they are none; a step of a fused optimizer that is left out too" {
   has torch.amp.grad_scaler
   recorded {scaled,fused,scaled_by_another}{,-bug}

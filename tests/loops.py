@@ -331,22 +331,33 @@ def shares():
     ranked(train)
 
 
-def pipeline():
+def pipeline(each=1, name_of=str):
     def train():
-        from torch.distributed.pipelining import PipelineStage, Schedule1F1B
-        part = nn.Sequential()
-        part.add_module(str(rank), nn.Linear(8, 8))
-        stage = PipelineStage(part, rank, 2, torch.device("cpu"))
-        schedule = Schedule1F1B(stage, n_microbatches=4, loss_fn=nn.functional.mse_loss)
-        optimizer = torch.optim.AdamW(part.parameters(), 0.01)
+        from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleInterleaved1F1B
+        mine, parts = range(rank, 2 * each, 2), []
+        for number in mine:
+            parts.append(nn.Sequential())
+            parts[-1].add_module(name_of(number), nn.Linear(8, 8))
+        stages = [PipelineStage(part, number, 2 * each, torch.device("cpu")) for part, number in zip(parts, mine)]
+        loss = {"n_microbatches": 4, "loss_fn": nn.functional.mse_loss}
+        schedule = Schedule1F1B(stages[0], **loss) if each == 1 else ScheduleInterleaved1F1B(stages, **loss)
+        optimizer = torch.optim.AdamW([p for part in parts for p in part.parameters()], 0.01)
         for step in range(3):
             x, _ = data(step)
             schedule.step(*([x] if rank == 0 else []), **({"target": x.tanh()} if rank else {}))
-            if bug and rank == 0 and step == 1:
-                part[0].weight.grad.mul_(2)
+            if bug and rank == (name_of != str) and step == 1:
+                parts[0][0].weight.grad.mul_(2)
             optimizer.step()
             optimizer.zero_grad()
     ranked(train)
+
+
+def alike(each=1):  # each stage counts its layers by itself
+    pipeline(each, lambda number: "0")
+
+
+def virtual():
+    alike(2)
 
 
 def experts():

@@ -145,6 +145,8 @@ void Join::start(StartRow row, int rank) {
       run_.faults.push_back("start: rank " + std::to_string(rank) + " counts " + to_text(*row.counted) +
                             " steps, another rank " + to_text(known->second));
   }
+  if (stages_.emplace(rank, "").second && are_of_stage(run_.starts[row.start], row.tensors, rank))
+    stages_[rank] = "stage" + to_text(stage_of(rank)) + ".";
   tensors(run_.starts[row.start], row.tensors, rank, "", "start");
   current_ = 0;
 }
@@ -167,7 +169,7 @@ void Join::step(Step& step, StepRow row, int rank) {
     share->second =
         std::min(share->second, by);  // parts of a parameter that ranks share have the number that they share
     int at = by;                      // summands of a share are numbered behind all ranks, here as by zs_probe
-    while (is_other(step.locals[{at, micro}].tensors, local)) at += run_.ranks;
+    while (is_other(step.locals[{at, micro}].tensors, local, rank)) at += run_.ranks;
     Contribution& into = step.locals[{at, micro}];
     into.by = at, into.micro = micro;
     if (into.samples.empty() && static_cast<std::size_t>(micro) < row.batch.size())
@@ -179,10 +181,10 @@ void Join::step(Step& step, StepRow row, int rank) {
   require_listed(row);
   for (const std::string& text : row.unseen) run_.unseen.push_back(text);
   for (Group& group : row.groups) {
-    for (std::string& name : group.params) name = without(name, run_.prefix);
+    for (std::string& name : group.params) name = name_of(name, rank);
   }
   for (auto& [count, names] : row.counters) {
-    for (std::string& name : names) name = without(name, run_.prefix);
+    for (std::string& name : names) name = name_of(name, rank);
   }
   row.tensors.clear(), row.locals.clear(), row.outputs.clear();
   step.ranks.emplace(rank, std::move(row));
@@ -212,7 +214,7 @@ void Join::tensors(Tensors& into, const std::vector<TensorRow>& rows, int rank, 
 
 void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string& values, const std::string& where) {
   require_sound(row);
-  std::string name = without(row.name, run_.prefix);
+  std::string name = name_of(row.name, rank);
   const std::string what = where + ": " + name;
   Tensor::Piece piece{"", row.begin, row.count, !row.runs, row.digest.bits, rank, values, "", row.squares};
   piece.key = piece.contiguous ? to_text(piece.begin) + "+" + to_text(piece.count) : runs_text(*row.runs);
@@ -274,10 +276,36 @@ void Join::add(Tensors& into, const TensorRow& row, int rank, const std::string&
   compare_copies(joined, name, what);
 }
 
+/// The name of a parameter, or PLACE/PARAMETER, with the stage of a rank whose names are those of its stage.
+std::string Join::name_of(const std::string& name, int rank) const {
+  std::string made = without(name, run_.prefix);
+  if (const auto stage = stages_.find(rank); stage != stages_.end())
+    made.insert(made.find('/') == std::string::npos ? 0 : made.find('/') + 1, stage->second);
+  return made;
+}
+
+/// Whether a rank's stage of a pipeline counts its layers by itself: all of its parameters have the names of another
+/// stage's, which one seed may have begun alike; or half of them, and some are other ones. Stages share few parameters.
+bool Join::are_of_stage(const Tensors& start, const std::vector<TensorRow>& rows, int rank) const {
+  std::size_t all = 0, shared = 0;
+  bool apart = false;
+  for (const TensorRow& row : rows) {
+    if (!row.name.starts_with("param/")) continue;
+    ++all;
+    const Tensor* const known = start.find(without(row.name, run_.prefix));
+    if (!known || known->pieces.empty() || stage_of(known->pieces.front().rank) == stage_of(rank)) continue;
+    ++shared;
+    apart |= known->shape != row.shape || std::ranges::any_of(known->pieces, [&](const Tensor::Piece& piece) {
+               return piece.begin == row.begin && piece.count == row.count && piece.digest != row.digest.bits;
+             });
+  }
+  return all > 1 && (shared == all || (apart && 2 * shared >= all));
+}
+
 /// Whether a rank's whole gradient of a micro-batch is another one, by more than rounding, than that of a rank with the
 /// same number. The training sums them by itself then, as those of norms under sequence parallelism.
-bool Join::is_other(const Tensors& tensors, const TensorRow& row) const {
-  const Tensor* const known = tensors.find(without(row.name, run_.prefix));
+bool Join::is_other(const Tensors& tensors, const TensorRow& row, int rank) const {
+  const Tensor* const known = tensors.find(name_of(row.name, rank));
   if (!known || known->pieces.size() != 1 || known->pieces.front().count != known->total || row.runs ||
       row.count != row.total || known->digest == row.digest.bits || known->sketch.size() != row.sketch.size())
     return false;

@@ -27,7 +27,9 @@ class Join {
   void tensors(Tensors& into, const std::vector<TensorRow>& rows, int rank, const std::string& values,
                const std::string& where);
   void add(Tensors& into, const TensorRow& row, int rank, const std::string& values, const std::string& where);
-  bool is_other(const Tensors& tensors, const TensorRow& row) const;
+  std::string name_of(const std::string& name, int rank) const;
+  bool are_of_stage(const Tensors& start, const std::vector<TensorRow>& rows, int rank) const;
+  bool is_other(const Tensors& tensors, const TensorRow& row, int rank) const;
   std::int64_t stage_of(int rank) const;
   bool is_copy(const Tensor& joined, const Tensor::Piece& piece, const TensorRow& row) const;
   void compare_copies(Tensor& joined, const std::string& name, const std::string& what);
@@ -39,7 +41,8 @@ class Join {
 
   Run& run_;
   std::string folder_;
-  std::int64_t current_ = 0;  ///< the step under way, or -1 - start, for replicas; 0: a micro-batch
+  std::int64_t current_ = 0;           ///< the step under way, or -1 - start, for replicas; 0: a micro-batch
+  std::map<int, std::string> stages_;  ///< of a rank the stage that its names are of, as "stage1.", or ""
   /// Of a step or start, and a tensor: what other stages hold of it, until it is compared.
   std::map<std::pair<std::int64_t, std::string>, std::map<std::int64_t, Tensor>> copies_;
 };

@@ -131,6 +131,36 @@ TEST_CASE("probefile: ranks of one share that compute other gradients have a ter
   CHECK(says(rounded.faults, "step 1, micro-batch 0: w differs between rank 0 and rank 1"));
 }
 
+TEST_CASE(
+    "probefile: a stage that counts its layers by itself has parameters of its own, and one that is tied has not") {
+  const auto recorded = [](const std::string& names_of_1) {  // one digit each
+    const TemporaryFolder folder;
+    for (int rank = 0; rank < 2; ++rank) {
+      const std::string place = std::to_string(rank);
+      std::string text = head(rank, 2), begun = kBegun, last = end(1, 1), rows;
+      text.replace(text.find("\"unseen\""), 0, R"("axes": {"pipeline": [2, )" + place + "]}, ");
+      for (const char name : rank == 0 ? std::string("012") : names_of_1)
+        rows +=
+            (rows.empty() ? "" : ", ") + (R"({"name": "param/)" + std::string(1, name)) +
+            R"(", "dtype": "F32", "of": 9, "shape": [9], "squares": 0, "begin": 0, "count": 9, "digest": "00000000000000)" +
+            (name == '1' || name == '2' ? "01" : place + "2") + R"(", "sketch": ")" + std::string(86, 'A') + R"(=="})";
+      begun.replace(begun.find("\"tensors\": []"), 13, "\"tensors\": [" + rows + "]");
+      last.replace(last.find("\"rank\": 0"), 9, "\"rank\": " + place);
+      write_file(folder.file("rank-" + place + ".jsonl"), text + begun + step(1) + last);
+    }
+    return read(folder.path());
+  };
+  const Run alike = recorded("01");                           // 1 has the same numbers in both, as a norm's
+  CHECK(recorded("12").starts.at(0).find("param/stage1.2"));  // from one seed
+  CHECK(recorded("2").replicas.empty());
+  CHECK(recorded("2").starts.at(0).find("param/2")->copies == 1);
+  CHECK(alike.replicas.empty());
+  for (const char* const name : {"param/0", "param/1", "param/stage1.0", "param/stage1.1"})
+    CHECK(alike.starts.at(0).find(name));
+  CHECK(recorded("0345").replicas.size() == 1);
+  CHECK(recorded("0").replicas.size() == 1);  // a stage that has the tied one alone
+}
+
 TEST_CASE("probefile: a norm whose ranks have a share each is joined, in whatever order they are read") {
   const TemporaryFolder folder;
   const char* const shares[] = {"9", "16", "144"};

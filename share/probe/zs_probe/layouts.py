@@ -55,7 +55,7 @@ class Layout(Hooks):
         """{id(parameter): name}. Looked up where an optimizer has other parameters than before: wrappers replace them."""
         held_now = tuple(id(p) for p in self.moved())
         if self._by_id is None or self._named_ids != held_now:
-            found = {}
+            found, of_roots = {}, []
             for root in self.roots:
                 if hasattr(root, "_modules"):
                     self.cut.update(names.experts(root))
@@ -63,6 +63,8 @@ class Layout(Hooks):
                     self.ties.update(ties)
                 else:
                     of_root = {id(p): n for n, p in root.named_parameters()}
+                of_roots.append(of_root)
+            for of_root in pipelining.apart(self.roots, of_roots):
                 for key, name in of_root.items():
                     found.setdefault(key, name)
             self._named_ids, self._by_id, self._known_lists = held_now, found, {}

@@ -55,3 +55,17 @@ def is_later(module):
 def axis(module):
     stage = _stage(module)
     return {} if stage is None else {"pipeline": [stage.group_size, stage.group_rank]}
+
+
+def apart(modules, known):
+    """Of each module {id(parameter): name}. Stages that count their layers by themselves, so that half of the names of one are those of
+    another one's parameters, have their number in front, but the first; others where a name is there twice."""
+    stages, keys = [_stage(module) for module in modules], {}
+    for names in known:
+        for key, name in names.items():
+            keys.setdefault(name, set()).add(key)
+    twice = {name for name, held in keys.items() if len(held) > 1}
+    count = any(2 * sum(name in twice for name in names.values()) >= len(names) for names in known if names)
+    chosen, first = set(keys) if count else twice, min((stage.stage_index for stage in stages if stage), default=0)
+    return [{key: f"stage{stage.stage_index}.{name}" if name in chosen and stage.stage_index > (0 if count else first) else name
+             for key, name in names.items()} if stage and twice else names for stage, names in zip(stages, known)]

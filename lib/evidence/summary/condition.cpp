@@ -76,6 +76,8 @@ std::vector<double> Condition::values(Member::Column column) const {
   return present;
 }
 
+std::size_t Condition::timed_runs() const { return members.empty() ? count("runs") : values("time_mean").size(); }
+
 std::string Condition::attribute(const std::string& key) const {
   std::string common;
   const std::string name(attribute::primary(key));

@@ -48,6 +48,8 @@ struct Condition : Figures<stat::kSummaryColumns> {
   std::string attribute(const std::string& key) const;
   /// The value of each run that has it.
   std::vector<double> values(Member::Column column) const;
+  /// Its runs that have a mean time; all of them if the store does not have them.
+  std::size_t timed_runs() const;
 };
 
 /// The conditions of a summary in its order. `store` must outlive them. Throws Error, naming `source`, if the store has

@@ -180,7 +180,9 @@ Findings findings(const metric::Store& store, const std::string& source) {
       into.push_back({&one, *value, low.value_or(figure::kNone), high.value_or(figure::kNone)});
   };
   for (const Condition* const one : found.healthy) {
-    if ((*one)["time_mean"] > 0) read(times, *one, (*one)["time_mean"], (*one)["time_low"], (*one)["time_high"]);
+    // Steps of one run follow one another: their interval does not hold what differs from one run to the next.
+    const auto end = [&](Condition::Column column) { return one->timed_runs() > 1 ? (*one)[column] : std::nullopt; };
+    if ((*one)["time_mean"] > 0) read(times, *one, (*one)["time_mean"], end("time_low"), end("time_high"));
     // A peak is counted, not sampled: within one percent two conditions are no reason to choose.
     const auto peak = (*one)["peak_mem"].value_or(0);
     if (peak > 0) read(memories, *one, peak, 0.995 * peak, 1.005 * peak);

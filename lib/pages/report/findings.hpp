@@ -56,8 +56,8 @@ struct Findings {
   std::string unlike_work;  ///< why the times and memories of healthy conditions cannot be compared fairly; or ""
   std::string recordings;   ///< the verdict on the conditions' recordings, "exact"; "" if there are none
   summary::Losses losses;   ///< of healthy conditions
-  Best time, memory;        ///< among healthy conditions
-  Best loss;                ///< final loss, among healthy conditions; with intervals if each ran at least twice
+  Best memory;              ///< among healthy conditions
+  Best time, loss;          ///< the loss is the final one; with intervals if each ran at least twice
   /// There are too many conditions of several kinds for one sentence about all of them.
   bool mixed() const { return conditions.size() > kMany && kinds.size() > 1 && !unlike_work.empty(); }
   static constexpr std::size_t kMany = 16;

@@ -159,19 +159,13 @@ namespace {
 /// The condition to choose for its time, if the data decide it.
 Text time_advice(const Findings& found) {
   const Best& time = found.time;
-  if (!time.intervals || !time.level.empty()) {
-    return say("none; the intervals do not support a choice{}. More steps, or repeated runs, would narrow them.",
-               time.level.empty() ? Text() : say(" between {} and {}", code(time.winner->name), names(time.level)));
-  }
-  std::size_t fewest = time.winner->count("time_points");
-  for (const Condition* const one : found.healthy) {
-    if ((*one)["time_mean"] && (*one)["time_points"]) fewest = std::min(fewest, one->count("time_points"));
-  }
-  const bool once = (*time.winner)["runs"].value_or(1) == 1;
-  const std::string few = counted(fewest, "step");
-  return say("{}. The intervals support it{}.{}", code(time.winner->name),
-             once && fewest < kFewPoints ? ", though they come from as few as " + few : "",
-             once ? " Each condition ran once: on a busy machine a repeat may differ by more." : "");
+  if (!time.intervals)
+    return "none; a difference between single runs is not a reason to choose. Repeat each condition to get an "
+           "interval.";
+  if (!time.level.empty())
+    return say("none; the intervals do not support a choice between {} and {}. More repeated runs would narrow them.",
+               code(time.winner->name), names(time.level));
+  return say("{}. The intervals support it.", code(time.winner->name));
 }
 
 Text memory_advice(const Best& memory) {

@@ -152,12 +152,13 @@ Text time_sentence(const Findings& found) {
   const Text mean = say("{} ({})", code(time.winner->name), summary::time_unit(best).text(best));
   const char* const only = found.bad.empty() ? "Only" : "Of the conditions that did not fail, only";
   if (time.compared == 1) return say("{} {} has an iteration time.", only, mean);
-  if (!time.intervals)
-    return say(
-        "{} has the smallest mean iteration time, but not every condition has an interval, so the data do not show "
-        "that "
-        "it is fastest.",
-        mean);
+  if (!time.intervals) {
+    const bool single = std::ranges::all_of(found.healthy, [](const Condition* one) { return one->timed_runs() <= 1; });
+    const double more = 1 - best / *(*time.next)["time_mean"];
+    return say("{} has the smallest mean iteration time, {}{}; {}, so the data do not show which is fastest.", mean,
+               more > 0 ? percent(more) + " less than the next, " : "the same as the next, ", code(time.next->name),
+               single ? "one run of each cannot tell" : "not every condition ran twice");
+  }
   if (!time.level.empty())
     return say(
         "{} has the smallest mean iteration time, but its 95 % interval overlaps that of {}: the data do not show "

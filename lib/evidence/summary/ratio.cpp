@@ -59,30 +59,34 @@ Estimate of_pairs(const stat::Sample& a, const stat::Sample& b) {
   return made.error > 0 ? made : of_pairs(differences, 0);
 }
 
-/// The values of paired runs, or of all runs if the records do not show pairs.
+/// The values of paired runs, or of all runs if the records do not show pairs. Of the logs of one run the largest
+/// counts.
 Samples samples(const Condition& baseline, const Condition& other, Member::Column column) {
-  const auto finite = [&](const Member& member) { return member[column].value_or(kNan); };
+  using Key = std::pair<std::string, std::size_t>;
   const auto by_run = [&](const Condition& condition) {
-    std::map<std::string, double> values;
-    for (const Member& member : condition.members) {
-      if (std::isfinite(finite(member))) values[member.run->attribute("run")] = finite(member);
+    std::map<Key, double> values;
+    for (std::size_t i = 0; i < condition.members.size(); ++i) {
+      const Member& member = condition.members[i];
+      const double value = member[column].value_or(kNan);
+      if (!std::isfinite(value)) continue;
+      const std::string run = member.run->attribute("run");
+      const auto entry = values.emplace(Key{run, run.empty() ? i : 0}, value).first;
+      entry->second = std::max(entry->second, value);
     }
     return values;
   };
-  const std::map<std::string, double> a = by_run(baseline), b = by_run(other);
+  const std::map<Key, double> a = by_run(baseline), b = by_run(other);
+  const auto unnamed = [](const auto& values) { return !values.empty() && values.begin()->first.first.empty(); };
   Samples made;
-  made.paired = a.size() > 1 && a.count("") + b.count("") == 0;
+  made.paired = a.size() > 1 && !unnamed(a) && !unnamed(b);
   for (const auto& [run, of_a] : a) {
     if (const auto of_b = b.find(run); of_b != b.end())
       made.baseline.push_back(of_a), made.other.push_back(of_b->second);
   }
   if (made.paired && made.baseline.size() > 1) return made;
   made = {};
-  for (const auto& [from, to] : {std::pair{&baseline, &made.baseline}, {&other, &made.other}}) {
-    for (const Member& member : from->members) {
-      if (std::isfinite(finite(member))) to->push_back(finite(member));
-    }
-  }
+  for (const auto& [run, value] : a) made.baseline.push_back(value);
+  for (const auto& [run, value] : b) made.other.push_back(value);
   return made;
 }
 

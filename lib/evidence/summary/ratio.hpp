@@ -48,7 +48,8 @@ struct Ratios {
 };
 
 /// Ratios of the runs' mean times and peaks. Runs are paired by their attribute "run", if they have it: the kth runs of
-/// both ran next to each other.
+/// both ran next to each other. Of several logs of one run the largest value counts: a step lasts as long as on the
+/// slowest rank.
 Ratios ratios(const Condition& baseline, const Condition& other);
 
 }  // namespace zs::summary

@@ -83,6 +83,14 @@ int called_different(const Noise& noise, std::size_t count, double factor) {
   return called;
 }
 
+summary::Ratios ratios_of(metric::Store store) {
+  stat::SummaryRule rule;
+  rule.by = {"revision"};
+  const metric::Store summary = stat::summarize(std::move(store), rule).store;
+  const std::vector<summary::Condition> conditions = summary::conditions(summary, "s.h5");
+  return summary::ratios(conditions.at(0), conditions.at(1));
+}
+
 /// `count` runs each of two revisions whose losses are equal; `digests` says whether they end with one.
 metric::Store twins(std::size_t count, bool digests) {
   metric::Store store;
@@ -125,6 +133,26 @@ TEST_CASE("a slowdown of 3 % is found in nine of ten comparisons of 10 runs, and
 
 TEST_CASE("what other work does to single runs does not hide a slowdown of 15 % in 20 runs") {
   CHECK(called_different(kBusy, 20, 1.15) >= kTrials * 9 / 10);
+}
+
+TEST_CASE("of several logs of one run the slowest and the largest count, whatever their order") {
+  for (const bool first : {true, false}) {
+    metric::Store store;
+    for (const metric::Run& run : twins(3, false).runs) {
+      metric::Run slow = run;
+      slow.name += "_slow";
+      if (slow.attribute("revision") == "new") {
+        for (double& time : slow.records.find("iteration_time")->reals()) time *= 2;
+        for (std::int64_t& bytes : slow.records.find("peak_mem")->integers()) bytes *= 3;
+      }
+      store.runs.push_back(first ? slow : run);
+      store.runs.push_back(first ? run : slow);
+    }
+    const summary::Ratios found = ratios_of(std::move(store));
+    CHECK(found.pairs == 3);
+    CHECK(found.time.value == doctest::Approx(2));
+    CHECK(found.memory.value == doctest::Approx(3));
+  }
 }
 
 TEST_CASE("a difference of one unit in the last place is always found") {

@@ -39,7 +39,7 @@ inline constexpr auto kSummaryColumns = std::to_array<SummaryColumn>({
     {.name = "time_mean_low", .kind = Kind::seconds, .real = [](const Work& w) { return finite_or_absent(w.mean_rounds.low); }},
     {.name = "time_mean_high", .kind = Kind::seconds, .real = [](const Work& w) { return finite_or_absent(w.mean_rounds.high); }},
     {.name = "time_median_low", .kind = Kind::seconds, .real = [](const Work& w) { return finite_or_absent(w.median_rounds.low); }},
-    {.name = "time_median_high", .kind = Kind::seconds, .real = [](const Work& w) { return finite_or_absent(w.median_rounds.high); }, .meaning = "bootstrap 95 % intervals, which draw whole runs if there are several"},
+    {.name = "time_median_high", .kind = Kind::seconds, .real = [](const Work& w) { return finite_or_absent(w.median_rounds.high); }, .meaning = "bootstrap 95 % intervals; if there are several runs, whole runs are drawn: of the mean their means, of the median their points"},
     {.name = "time_mad", .kind = Kind::seconds, .real = [](const Work& w) { return finite_or_absent(mad(w.times)); }, .meaning = "median absolute deviation, times 1.4826"},
     {.name = "time_min", .kind = Kind::seconds, .real = [](const Work& w) { return finite_or_absent(quantile(w.times, 0)); }},
     {.name = "time_q10", .kind = Kind::seconds, .real = [](const Work& w) { return finite_or_absent(quantile(w.times, 0.1)); }},

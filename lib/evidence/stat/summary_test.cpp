@@ -336,6 +336,24 @@ TEST_CASE("a restart replaces what it repeats; ranks and records of one step are
   CHECK(real(epochs, "points") == 4);
 }
 
+TEST_CASE("the bootstrap of the mean time counts each run once, however many points it has") {
+  SummaryRule rule = no_warmup();
+  rule.by = {"c"};
+  std::string text, records = "run\tstep\titeration_time\n";
+  for (int run = 0; run < 8; ++run) {
+    const std::string name = "r" + std::to_string(run);
+    text += "#@ " + name + " c=x\n";
+    const bool is_long = run < 4;  // many short steps, or few long ones
+    for (int step = 1; step <= (is_long ? 300 : 20); ++step)
+      records += name + "\t" + std::to_string(step) + "\t" + (is_long ? "1" : "2") + "\n";
+  }
+  const Summary made = summary_of(text + records, rule);
+  CHECK(real(made, "time_mean") == 1.5);
+  // Of eight draws of 1 or 2, one in fifty has fewer than two of a kind.
+  CHECK(real(made, "time_mean_low") == 1.125);
+  CHECK(real(made, "time_mean_high") == 1.875);
+}
+
 TEST_CASE("further figures of one run, by hand") {
   SummaryRule rule = no_warmup();
   rule.target = 2;

@@ -89,14 +89,15 @@ struct Spreads {
   Interval mean, median;
 };
 
-/// The intervals of mean and median by the bootstrap. Of one group of very many values they are what the bootstrap
+/// The intervals of mean and median by the bootstrap, over the runs if there are several: of the mean over their means,
+/// as time_mean has it, of the median over their points. Of one group of very many values they are what the bootstrap
 /// comes to (Efron and Tibshirani 1993, sections 5.3 and 13.3), and no rounds are drawn: of the mean the normal
 /// interval, of the median the order statistics half a normal interval of ranks away from it.
-Spreads spreads(const std::vector<Sample>& groups, std::uint64_t seed) {
+Spreads spreads(const std::vector<Sample>& groups, const Sample& means, std::uint64_t seed) {
   constexpr std::size_t kMany = 50'000;
   const bool many = groups.size() == 1 && groups[0].size() >= kMany;
   if (!many || std::ranges::any_of(groups[0], [](double value) { return !std::isfinite(value); }))
-    return {bootstrap(groups, mean, seed), bootstrap(groups, median_in_place, seed)};
+    return {bootstrap({means}, mean, seed), bootstrap(groups, median_in_place, seed)};
   constexpr double kNormal = 1.959964;  // the quantile at 0.975
   Sample values = groups[0];
   const double root = std::sqrt(static_cast<double>(values.size())), centre = mean(values);
@@ -158,7 +159,7 @@ Work::Work(const Condition& condition, const SummaryRule& rule)
     means.push_back(mean(group));
   }
   if (groups.size() == 1) means = times;
-  const Spreads rounds = spreads(groups, rule.seed);
+  const Spreads rounds = spreads(groups, means, rule.seed);
   mean_rounds = rounds.mean, median_rounds = rounds.median;
 }
 

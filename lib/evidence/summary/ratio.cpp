@@ -94,11 +94,11 @@ Samples samples(const Condition& baseline, const Condition& other, Member::Colum
 
 Ratio ratio(const Samples& samples, double confidence) {
   const auto& [baseline, other, paired] = samples;
-  Ratio made{kNan, kNan, kNan, kNan, kNan, confidence};
-  if (baseline.empty() || other.empty()) return made;
+  Ratio made{kNan, kNan, kNan, kNan, kNan, confidence, std::min(baseline.size(), other.size())};
+  if (made.runs == 0) return made;
   const stat::Sample a = logarithms(baseline), b = logarithms(other);
   made.value = std::exp(stat::mean(b) - stat::mean(a));
-  if (a.size() < 2 || b.size() < 2 || !std::isfinite(made.value)) return made;
+  if (made.runs < 2 || !std::isfinite(made.value)) return made;
   if (equal(baseline) && equal(other)) {
     made.exact = true;
     made.value = other[0] / baseline[0];

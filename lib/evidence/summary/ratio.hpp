@@ -15,11 +15,14 @@ struct Ratio {
   double p;            ///< of the hypothesis of no difference, two-sided; nan likewise
   double smallest;     ///< the smallest relative change found with probability 4/5; nan likewise
   double confidence;   ///< of the interval
+  std::size_t runs;    ///< of the side that has fewer
   bool exact = false;  ///< all runs of each side are equal: the noise is 0
 
+  static constexpr std::size_t kUsualRuns = 6;
+
   bool known() const { return low == low; }
-  /// Too few runs: they detect only obvious changes.
-  bool too_few() const { return smallest > 0.5; }
+  /// Fewer runs than usual: they detect only obvious changes.
+  bool too_few() const { return runs < kUsualRuns && smallest > 0.5; }
   /// The interval excludes 1.
   bool differs() const { return low > 1 || high < 1; }
 };

@@ -83,6 +83,24 @@ TEST_CASE("values without any spread are compared exactly, single runs not at al
   CHECK(std::isnan(summary::ratio({{0, 1}, {1, 1}}).value));
 }
 
+TEST_CASE("runs are too few only where fewer than the usual six were taken") {
+  CHECK(summary::ratio({{1, 3}, {2, 4}}).too_few());
+  const summary::Ratio six = summary::ratio({{1, 3, 1, 3, 1, 3}, {2, 5, 1, 4, 1, 6}});
+  CHECK(six.smallest > 0.5);
+  CHECK_FALSE(six.too_few());
+  metric::Store store = revisions(6, 1, true, true);
+  double noise = 1;
+  for (metric::Run& run : store.runs) {
+    for (double& time : run.records.find("iteration_time")->reals()) time *= noise;
+    noise = noise == 1 ? 4 : 1;
+  }
+  stat::SummaryRule rule;
+  rule.by = {"revision"};
+  const Document document = revision_report(stat::summarize({std::move(store.runs), {}, {}, {}, {}}, rule).store);
+  CHECK(says(document, "; the smallest change that so many runs find is "));
+  CHECK_FALSE(says(document, "too few"));
+}
+
 TEST_CASE("the same bits and the same speed are good") {
   const Document document = revision_report(revisions(6, 1, true, true));
   CHECK(document.verdict == Verdict::good);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/number.hpp"
+#include "compare/precision.hpp"
 
 namespace zs::summary {
 namespace {
@@ -28,9 +29,10 @@ stat::Sample logarithms(const stat::Sample& values) {
 
 bool equal(const stat::Sample& values) { return std::equal(values.begin() + 1, values.end(), values.begin()); }
 
-Estimate welch(const stat::Sample& a, const stat::Sample& b) {
-  const double of_a = std::pow(stat::deviation(a), 2) / static_cast<double>(a.size());
-  const double of_b = std::pow(stat::deviation(b), 2) / static_cast<double>(b.size());
+/// The deviation is at least `a_rounding`, `b_rounding`.
+Estimate welch(const stat::Sample& a, const stat::Sample& b, double a_rounding, double b_rounding) {
+  const double of_a = std::pow(std::max(stat::deviation(a), a_rounding), 2) / static_cast<double>(a.size());
+  const double of_b = std::pow(std::max(stat::deviation(b), b_rounding), 2) / static_cast<double>(b.size());
   const double freedom = std::pow(of_a + of_b, 2) / (of_a * of_a / static_cast<double>(a.size() - 1) +
                                                      of_b * of_b / static_cast<double>(b.size() - 1));
   return {stat::mean(b) - stat::mean(a), std::sqrt(of_a + of_b), freedom};
@@ -50,13 +52,55 @@ Estimate of_pairs(stat::Sample differences, std::size_t trimmed) {
   return {change, error, left - 1};
 }
 
-Estimate of_pairs(const stat::Sample& a, const stat::Sample& b) {
+/// The deviation of the differences is at least `rounding`.
+Estimate of_pairs(const stat::Sample& a, const stat::Sample& b, double rounding) {
   stat::Sample differences;
   for (std::size_t i = 0; i < a.size(); ++i) differences.push_back(b[i] - a[i]);
   const std::size_t trimmed = a.size() < kFewestToTrim ? 0 : a.size() / kTrimmed;
-  const Estimate made = of_pairs(differences, trimmed);
+  Estimate made = of_pairs(differences, trimmed);
   // Times that were logged with few digits may leave no spread between the ends.
-  return made.error > 0 ? made : of_pairs(differences, 0);
+  if (!(made.error > 0)) made = of_pairs(differences, 0);
+  made.error = std::max(made.error, rounding / std::sqrt(static_cast<double>(a.size())));
+  return made;
+}
+
+/// One unit of the last digit of printed times; 0 if they have all their digits.
+double unit_of_times(const Condition& baseline, const Condition& other) {
+  std::vector<std::string> texts;
+  for (const Condition* const condition : {&baseline, &other}) {
+    for (const Member& member : condition->members) {
+      for (const stat::Point& point : member.series().points) {
+        if (std::isfinite(point.time)) texts.push_back(to_text(point.time));
+      }
+    }
+  }
+  const compare::Precision precision = compare::precision_of(texts);
+  return texts.empty() || precision.every_bit ? 0 : std::pow(10, -precision.decimals);
+}
+
+/// One unit of the last digit of sizes that were printed in GB with one or two decimals; 0 for others. Records have
+/// bytes.
+double unit_of_sizes(const stat::Sample& bytes) {
+  for (const double digits : {10.0, 100.0}) {
+    for (const double gigabyte : {0x1p30, 1e9}) {
+      const double unit = gigabyte / digits;
+      if (std::ranges::all_of(bytes, [&](double value) {
+            return std::abs(value - std::round(value / unit) * unit) <= 0.5;  // rounded to a byte
+          }))
+        return unit;
+    }
+  }
+  return 0;
+}
+
+/// What the print gives to the mean of a run: if its steps vary by more than the print, their roundings average out.
+double rounding(const Member& member, double unit) {
+  stat::Sample seconds;
+  for (const stat::Point& point : member.series().points) {
+    if (point.timed) seconds.push_back(point.time);
+  }
+  const bool vary = stat::quantile(seconds, 0.25) < stat::quantile(seconds, 0.75);
+  return unit / std::sqrt(12 * static_cast<double>(vary ? seconds.size() : 1));
 }
 
 /// The values of paired runs, or of all runs if the records do not show pairs. Of the logs of one run the largest
@@ -90,24 +134,55 @@ Samples samples(const Condition& baseline, const Condition& other, Member::Colum
   return made;
 }
 
+Samples times(const Condition& baseline, const Condition& other) {
+  Samples made = samples(baseline, other, "time_mean");
+  made.unit = unit_of_times(baseline, other);
+  stat::Sample squares;
+  for (const Condition* const condition : {&baseline, &other}) {
+    for (const Member& member : condition->members) {
+      if (member["time_mean"] > 0) squares.push_back(std::pow(rounding(member, made.unit), 2));
+    }
+  }
+  if (!squares.empty()) made.rounding = std::sqrt(stat::mean(squares));
+  return made;
+}
+
+Samples sizes(const Condition& baseline, const Condition& other) {
+  Samples made = samples(baseline, other, "peak_mem");
+  stat::Sample bytes = made.baseline;
+  bytes.insert(bytes.end(), made.other.begin(), made.other.end());
+  made.unit = unit_of_sizes(bytes);
+  made.rounding = made.unit / std::sqrt(12);
+  return made;
+}
+
 }  // namespace
 
 Ratio ratio(const Samples& samples, double confidence) {
-  const auto& [baseline, other, paired] = samples;
+  const stat::Sample &baseline = samples.baseline, &other = samples.other;
   Ratio made{kNan, kNan, kNan, kNan, kNan, confidence, std::min(baseline.size(), other.size())};
   if (made.runs == 0) return made;
   const stat::Sample a = logarithms(baseline), b = logarithms(other);
   made.value = std::exp(stat::mean(b) - stat::mean(a));
   if (made.runs < 2 || !std::isfinite(made.value)) return made;
+  const double unit = samples.unit / stat::mean(baseline);
   if (equal(baseline) && equal(other)) {
     made.exact = true;
     made.value = other[0] / baseline[0];
-    made.low = made.high = made.value;
-    made.p = baseline[0] == other[0] ? 1 : 0;
-    made.smallest = 0;
+    made.smallest = 2 * unit;
+    if (made.value != 1) made.coarse = unit;
+    const double half = made.value == 1 ? 0 : 0.5005 * samples.unit;  // decimal fractions are not exact
+    made.low = (other[0] - half) / (baseline[0] + half);
+    made.high = (other[0] + half) / (baseline[0] - half);
+    made.p = made.differs() ? 0 : 1;
     return made;
   }
-  const Estimate found = paired ? of_pairs(a, b) : welch(a, b);
+  const double of_a = samples.rounding / stat::mean(baseline), of_b = samples.rounding / stat::mean(other);
+  const auto estimate = [&](double least_a, double least_b) {
+    return samples.paired ? of_pairs(a, b, std::hypot(least_a, least_b)) : welch(a, b, least_a, least_b);
+  };
+  const Estimate found = estimate(of_a, of_b);
+  if (found.error > estimate(0, 0).error) made.coarse = unit;
   made.value = std::exp(found.change);
   if (!(found.error > 0)) {  // every pair differs by the same: as certain as pairs can be
     made.low = made.high = made.value;
@@ -139,9 +214,10 @@ std::vector<Ratio> holm(const std::vector<Samples>& samples) {
 }
 
 Ratios ratios(const Condition& baseline, const Condition& other) {
-  const Samples times = samples(baseline, other, "time_mean"), peaks = samples(baseline, other, "peak_mem");
-  const std::vector<Ratio> made = holm({times, peaks});
-  return {made[0], made[1], times.paired ? times.baseline.size() : 0, !peaks.baseline.empty() || !peaks.other.empty()};
+  const Samples seconds = times(baseline, other), peaks = sizes(baseline, other);
+  const std::vector<Ratio> made = holm({seconds, peaks});
+  return {made[0], made[1], seconds.paired ? seconds.baseline.size() : 0,
+          !peaks.baseline.empty() || !peaks.other.empty()};
 }
 
 }  // namespace zs::summary

@@ -120,7 +120,7 @@ Figure revision_figure(const std::vector<Condition>& conditions, const Options& 
       bar.high = std::isfinite(ratio->high) ? std::min(ratio->high, ratio->value * kFurthest) : kNone;
       cut = cut || bar.low > ratio->low || bar.high < ratio->high;
       bar.label = to_rounded_text(ratio->value, 4);
-      if (!ratio->exact && ratio->known())
+      if (ratio->low < ratio->high)
         bar.label += " (" + to_rounded_text(ratio->low, 4) + " to " + to_rounded_text(ratio->high, 4) + ")";
       forest.bars.push_back(std::move(bar));
     }

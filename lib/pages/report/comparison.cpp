@@ -182,7 +182,7 @@ Answer judged(const summary::Ratio& ratio, double gate, const std::string& more,
   if (ratio.exact && ratio.value == 1) return {Verdict::good, "the same in every run"};
   if (!ratio.known())
     return {Verdict::open, say("{}; one of the two ran once: no interval, so nothing is shown", change)};
-  const std::string found = ratio.exact ? ", the same in every run"
+  const std::string found = ratio.exact && ratio.coarse == 0 ? ", the same in every run"
                             : ratio.too_few()
                                 ? "; so few runs are too few to tell: take six of each"
                                 : "; the smallest change that so many runs find is " + percent(ratio.smallest);
@@ -191,7 +191,10 @@ Answer judged(const summary::Ratio& ratio, double gate, const std::string& more,
   if (ratio.high > 1 + gate) {
     const char* const pattern = ratio.differs() ? "{}; whether it is within {} is not shown{}"
                                                 : "no difference shown ({}), nor that it is within {}{}";
-    return {Verdict::open, say(pattern, change, allowed, found)};
+    const std::string hidden = ratio.coarse > 0 ? "; one unit of the last printed digit is " + percent(ratio.coarse) +
+                                                      ", and hides how far the runs of a revision differ"
+                                                : "";
+    return {Verdict::open, say(pattern, change, allowed, found + hidden)};
   }
   if (!ratio.differs()) return {Verdict::good, say("no difference shown ({}){}", change, found)};
   return {Verdict::good, say("{}{}{}", strong(change), ratio.value > 1 ? ", within " + allowed : "", found)};

@@ -135,6 +135,48 @@ TEST_CASE("what other work does to single runs does not hide a slowdown of 15 % 
   CHECK(called_different(kBusy, 20, 1.15) >= kTrials * 9 / 10);
 }
 
+TEST_CASE("times that are printed coarser than they vary make no difference") {
+  for (const bool paired : {false, true}) {
+    for (const int timed : {1, 5}) {
+      std::mt19937 random(4);
+      std::normal_distribution<double> seconds(0.125, 0.003);
+      int called = 0;
+      for (int trial = 0; trial < kTrials; ++trial) {
+        metric::Store store = twins(2, false);
+        for (metric::Run& run : store.runs) {
+          if (!paired) run.attributes.erase("run");
+          std::vector<double>& times = run.records.find("iteration_time")->reals();
+          for (std::size_t i = 0; i < times.size(); ++i)
+            times[i] = i < 5 + static_cast<std::size_t>(timed) ? std::round(100 * seconds(random)) / 100
+                                                               : metric::absent_real();
+        }
+        called += ratios_of(std::move(store)).time.differs();
+      }
+      CAPTURE(paired);
+      CAPTURE(timed);
+      CHECK(called <= kAllowed);
+    }
+  }
+}
+
+TEST_CASE("memory of one printed unit apart is no difference, of two it is one; of bytes one byte is") {
+  const auto memory = [](std::int64_t old_bytes, std::int64_t new_bytes) {
+    metric::Store store = twins(6, false);
+    for (metric::Run& run : store.runs) {
+      std::vector<std::int64_t>& bytes = run.records.find("peak_mem")->integers();
+      bytes.assign(bytes.size(), run.attribute("revision") == "new" ? new_bytes : old_bytes);
+    }
+    return ratios_of(std::move(store)).memory;
+  };
+  const auto gibibytes = [](double printed) { return std::llround(printed * 0x1p30); };
+  CHECK_FALSE(memory(gibibytes(0.04), gibibytes(0.05)).differs());
+  CHECK(memory(gibibytes(0.04), gibibytes(0.05)).coarse == doctest::Approx(0.25));
+  CHECK(memory(gibibytes(0.04), gibibytes(0.06)).differs());
+  CHECK_FALSE(memory(1'000'000'000, 1'100'000'000).differs());
+  CHECK(memory(1'000'000'000, 2'000'000'000).differs());
+  CHECK(memory(27036680, 27036681).differs());
+}
+
 TEST_CASE("of several logs of one run the slowest and the largest count, whatever their order") {
   for (const bool first : {true, false}) {
     metric::Store store;

@@ -24,15 +24,22 @@ constexpr double kIdle = 0.1;  // processors: less is the machine's own housekee
 
 Text method(const Condition& baseline, const std::vector<Comparison>& comparisons) {
   const bool paired = std::ranges::any_of(comparisons, [](const auto& one) { return one.ratios.pairs > 0; });
+  const bool coarse = std::ranges::any_of(
+      comparisons, [](const auto& one) { return one.ratios.time.coarse + one.ratios.memory.coarse > 0; });
   return say(
       "A ratio above 1 is slower, or more memory, than {}. Intervals are 95 % together for time and memory (Holm), "
       "from {}; "
-      "a change as large as the least named is found in four cases of five.",
+      "a change as large as the least named is found in four cases of five.{}",
       code(baseline.name),
       paired ? "the ratios of mean iteration times in pairs of runs that were next to each other: the trimmed mean of "
                "their "
                "logarithms, where of six pairs or more a fifth at either end count as the next ones"
-             : "Welch's test on logarithms of the runs' mean iteration times");
+             : "Welch's test on logarithms of the runs' mean iteration times",
+      coarse
+          ? " Where the print hides how far runs differ, their deviation is taken as that of the rounding, a unit of "
+            "the last digit divided by root 12; where all runs of a revision have one value, a difference of one unit "
+            "is none."
+          : "");
 }
 
 /// "no difference shown", "1.2 % slower".
@@ -65,7 +72,7 @@ Grid answers(const Comparison& one, const Condition& baseline) {
                          {}});
   }
   const auto row = [&](const char* what, const summary::Ratio& ratio, const char* more, const char* less) {
-    const bool interval = ratio.known() && !ratio.exact;
+    const bool interval = ratio.low < ratio.high;
     grid.rows.push_back(
         {{Text(what)},
          {Text(change(ratio, more, less))},

@@ -83,6 +83,23 @@ TEST_CASE("values without any spread are compared exactly, single runs not at al
   CHECK(std::isnan(summary::ratio({{0, 1}, {1, 1}}).value));
 }
 
+TEST_CASE("printed values differ by more than their print only") {
+  const double unit = 0.01, rounding = unit / std::sqrt(12);
+  const auto printed = [&](const stat::Sample& a, const stat::Sample& b, bool paired) {
+    return summary::ratio({a, b, paired, unit, rounding});
+  };
+  const summary::Ratio one = printed({0.12, 0.12}, {0.13, 0.13}, false);
+  CHECK_FALSE(one.differs());
+  CHECK(one.p == 1);
+  CHECK(one.coarse == doctest::Approx(unit / 0.12));
+  CHECK(one.high == doctest::Approx(0.135 / 0.115).epsilon(1e-4));
+  CHECK(printed({0.12, 0.12}, {0.14, 0.14}, false).differs());
+  // Pairs that differ by the same printed amount, and runs of which one side has no spread.
+  CHECK_FALSE(printed({0.12, 0.13}, {0.13, 0.14}, true).differs());
+  CHECK_FALSE(printed({0.12, 0.12, 0.12}, {0.13, 0.13, 0.12}, true).differs());
+  CHECK(printed({0.12, 0.12, 0.13}, {0.14, 0.14, 0.14}, false).differs());
+}
+
 TEST_CASE("runs are too few only where fewer than the usual six were taken") {
   CHECK(summary::ratio({{1, 3}, {2, 4}}).too_few());
   const summary::Ratio six = summary::ratio({{1, 3, 1, 3, 1, 3}, {2, 5, 1, 4, 1, 6}});

@@ -222,6 +222,21 @@ first_paragraph() { sed -n 3p "$1"; }
   verdict
 }
 
+@test "a sweep of which some were evaluated is judged by the loss that all have, and says so" {
+  {
+    echo '#zs-metrics 1'
+    for k in 1 2 3; do printf '#@ s%d exit_code=0\n#@ s%d learning_rate=0.%d\n' $k $k $k; done
+    printf 'run\tstep\tloss\tvalid_loss\ns1\t1\t4.5\t3.5\ns2\t1\t4.25\t\ns3\t1\t4.125\t\n'
+  } >some.tsv
+  run -0 zs-report --kind sweep some.tsv
+  [[ $output == *"**Best:** learning rate **0.3**, with a final loss of **4.1250**."*"is not known. 1 of 3 conditions has a validation loss, so the final loss counts."* ]] || complain "$output"
+  run -0 zs-report --kind sweep --value valid_loss some.tsv
+  [[ $output == *"**Best:** learning rate **0.1**, with a validation loss of **3.5000**. 1 of 3 conditions has a validation loss."* ]] || complain "$output"
+  run -0 bash -c "sed -E 's/^(s[23].*\t)$/\1 3.75/; s/\t /\t/' some.tsv | zs-report --kind sweep"
+  [[ $output == *"with a validation loss of **3.5000**"* && $output != *" 3 conditions ha"* ]] || complain "$output"
+  verdict
+}
+
 @test "a sweep: the best first, every condition in one table, status 1 where one failed" {
   log z2 4 3 2 1.5 1.25 1.125 1 0.5 >z2.log
   summary z1.log z2.log z3.log

@@ -56,7 +56,7 @@ const zs::cli::Command kCommand = {
         {0, "rows", "KEY", "sweep: the attribute down the side [the first that differs]"},
         {0, "columns", "KEY", "sweep: the attribute along the top [the next that differs]"},
         {0, "value", "COLUMN",
-         "curve: the column of the records to draw; sweep: the result to show [valid_loss if there is one, else "
+         "curve: the column of the records to draw; sweep: the result to show [valid_loss if all have one, else "
          "final_loss]"},
         {0, "by", "WHAT", "gradients: of layers, or of single tensors", "layer", {"layer", "tensor"}},
         {0, "only", "NAME", "gradients: only these layers or tensors, in this order", "", {}, true},

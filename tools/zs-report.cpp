@@ -72,7 +72,7 @@ const zs::cli::Command kCommand = {
         {0, "max_slowdown", "PERCENT", "revision: largest allowed growth of time and memory", "3"},
         {0, "rows", "KEY", "sweep: the attribute down the side of the map [the first that differs]"},
         {0, "columns", "KEY", "sweep: the attribute along its top [the next that differs]"},
-        {0, "value", "COLUMN", "sweep: the result to judge by [valid_loss if there is one, else final_loss]"},
+        {0, "value", "COLUMN", "sweep: the result to judge by [valid_loss if all have one, else final_loss]"},
         {0, "theme", "FILE", "colours and fonts of the figures; share/plot/theme is an example"},
         {0, "title", "TEXT", "the title of the report"},
         {0, "sections", "TITLE", "only these sections below the verdict, in this order; several with commas"},

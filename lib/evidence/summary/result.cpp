@@ -40,8 +40,13 @@ bool Result::better(double a, double b) const {
 Result result(const std::string& name, const std::vector<Condition>& conditions) {
   std::string wanted = name;
   if (wanted.empty()) {
-    const bool valid = std::ranges::any_of(conditions, [](const Condition& c) { return c["valid_loss"].has_value(); });
-    wanted = valid ? "valid_loss" : "final_loss";
+    bool some = false, all = true;  // of those that can be ranked
+    for (const Condition& one : conditions) {
+      if (one.bad()) continue;
+      some = some || one["valid_loss"];
+      all = all && (one["valid_loss"] || !one["final_loss"]);
+    }
+    wanted = some && all ? "valid_loss" : "final_loss";
   }
   std::vector<std::string> names;
   for (std::size_t at = 0; at < stat::kSummaryColumns.size(); ++at) {

@@ -21,8 +21,8 @@ struct Result {
   bool better(double a, double b) const;
 };
 
-/// The result with that name, its label with the unit of these conditions; "" is valid_loss if a condition has one,
-/// else final_loss. Throws UsageError at an unknown name.
+/// The result with that name, its label with the unit of these conditions; "" is valid_loss if all conditions that did
+/// not fail and have a loss have one, else final_loss. Throws UsageError at an unknown name.
 Result result(const std::string& name, const std::vector<Condition>& conditions);
 
 /// The condition with the best finite value among those that did not fail; null if there is none.

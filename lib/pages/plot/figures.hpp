@@ -30,7 +30,7 @@ struct Options {
   std::string x_axis = "step";    ///< curves: "step", "tokens", "images", "time" or "epoch"
   std::string baseline{};         ///< difference, revision: the condition to compare with; "" is the first
   std::string rows{}, columns{};  ///< sweep: the attributes of the map's axes; "" chooses those that differ
-  /// Sweep: the result to show; "" is valid_loss if there is one, else final_loss. Curve: the column.
+  /// Sweep: the result to show; "" is valid_loss if all have one, else final_loss. Curve: the column.
   std::string value{};
   bool deviation = false;  ///< bars of times: error bars are the standard deviation instead of the interval
   std::string warmup{};    ///< bars of times: the summary's note about left-out points

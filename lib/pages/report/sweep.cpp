@@ -148,9 +148,28 @@ std::string with_spread(const Condition& condition, const summary::Result& resul
 
 namespace {
 
+/// How many conditions have the result, if not all that did not fail do; and that a validation loss was passed over.
+std::string coverage(const Findings& found, const summary::Result& result, bool asked) {
+  const auto have = [&](Condition::Column column) {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        found.healthy, [&](const Condition* one) { return std::isfinite((*one)[column].value_or(figure::kNone)); }));
+  };
+  const auto some = [&](std::size_t count, Condition::Column column) {
+    return " " + std::to_string(count) + " of " + counted(found.healthy.size(), "condition") +
+           (found.bad.empty() ? "" : " that did not fail") + (count == 1 ? " has" : " have") + " a " +
+           std::string(column.row().label);
+  };
+  const std::size_t valid = have("valid_loss"), with = have(result.column);
+  std::string text;
+  if (!asked && result.name == "final_loss" && valid > 0)
+    text += some(valid, "valid_loss") + ", so the final loss counts.";
+  if (with < found.healthy.size()) text += some(with, result.column) + ".";
+  return text;
+}
+
 /// The verdict, its label, and the sentences behind it.
 void conclude(const Findings& found, const summary::Result& result, const std::vector<const Condition*>& order,
-              const std::vector<std::string>& keys, Document& document) {
+              const std::vector<std::string>& keys, bool asked, Document& document) {
   const bool fault = found.digests_differ();
   document.verdict = fault || !found.bad.empty()               ? Verdict::bad
                      : order.empty() || !found.unknown.empty() ? Verdict::open
@@ -168,11 +187,15 @@ void conclude(const Findings& found, const summary::Result& result, const std::v
   }
   text += say("{}{}, with a {} of {}.", strong("Best: "), setting(*order[0], keys), result.label,
               strong(with_spread(*order[0], result)));
-  if (order.size() == 1) return;
+  const std::string some = coverage(found, result, asked);
+  if (order.size() == 1) {
+    text += some;
+    return;
+  }
   const bool level = result.of(*order[0]) == result.of(*order[1]);
   text += level ? say(" {} gives the same result.", setting(*order[1], keys))
                 : say(" The next is {}, with {}.", setting(*order[1], keys), with_spread(*order[1], result));
-  text += order_sentence(*order[0], *order[1], result);
+  text += order_sentence(*order[0], *order[1], result) + some;
 }
 
 Section executive_summary(const Findings& found, const summary::Result& result,
@@ -225,7 +248,7 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
   const std::vector<const Condition*> order = ranked(found, result);
   Document document;
   document.title = "Sweep of " + counted(found.conditions.size(), "condition");
-  conclude(found, result, order, keys, document);
+  conclude(found, result, order, keys, !options.value.empty(), document);
   Tracer tracer(document, folder);
   document.sections.push_back(executive_summary(found, result, order, keys, options));
   document.sections.push_back(setup_section(found, false));

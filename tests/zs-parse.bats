@@ -270,6 +270,19 @@ results() {
   verdict
 }
 
+@test "zs-parse: ranks of a results folder are those that its command starts with \$ZS_LAUNCH" {
+  mkdir results
+  echo 'step 1/1 loss 3.5' >results/a.log
+  metadata() { jq -n --arg run "$1" '{ranks: 2, run_command: $run, conditions: {a: {exit_code: 0, launch: "mpirun -n 2"}}}'; }
+  metadata 'python3 train.py {options}' >results/metadata.json
+  run -0 zs-parse results
+  [[ $output != *ranks=* && $output != *launch=* ]] || complain "$output"
+  metadata '$ZS_LAUNCH python3 train.py {options}' >results/metadata.json
+  run -0 zs-parse results
+  [[ $output == *"#@ a launch=mpirun -n 2"*"#@ a ranks=2"* ]] || complain "$output"
+  verdict
+}
+
 @test "zs-parse: what another user's metadata.json names outside of its folder is not read" {
   ((EUID == 0)) || skip "only root can give a file away"
   results

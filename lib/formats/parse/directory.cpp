@@ -55,7 +55,8 @@ std::string exit_code_of(const std::string& status) {
 
 /// metadata.json: {"experiment_date", "condition_order": [...], "conditions": {NAME: {"command", "exit_code", "log",
 /// ...}}}. "log" is a path from the folder; without it NAME.log; null: there is none, and none is missed. Some scripts
-/// write "args" for "command" and "status" for "exit_code".
+/// write "args" for "command" and "status" for "exit_code". "ranks" and "launch" are of what $ZS_LAUNCH starts: nothing
+/// if the "run_command" does not have it.
 Batch read_metadata(const std::string& path) {
   Batch batch;
   try {
@@ -69,6 +70,9 @@ Batch read_metadata(const std::string& path) {
     for (const auto& [key, value] : content.items()) {
       if (!value.is_structured() && !value.is_null()) batch.whole[key] = text_of(value);
     }
+    const auto run = batch.whole.find("run_command");
+    const bool launched = run == batch.whole.end() || run->second.find("ZS_LAUNCH") != std::string::npos;
+    if (!launched) batch.whole.erase("ranks");
     for (const std::string& name : order) {
       if (!conditions.contains(name))
         throw Error(path, 0, "condition '" + name + "' is in condition_order, not in conditions");
@@ -84,6 +88,7 @@ Batch read_metadata(const std::string& path) {
           continue;
         }
         const bool command = key == "args" || key == "command";
+        if (key == "launch" && !launched) continue;
         if (value.is_null() || (value.is_structured() && !(command && value.is_array()))) continue;
         const std::string text = command ? command_of(value) : text_of(value);
         if (key != "wandb_run" || text != "unknown") attributes[command ? "command" : key] = text;

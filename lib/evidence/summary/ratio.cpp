@@ -12,14 +12,11 @@
 namespace zs::summary {
 namespace {
 
+using stat::Estimate;
+
 constexpr double kPower = 0.8;
 /// One in kTrimmed pairs at either end is trimmed, the usual share, if enough remain to estimate their spread.
 constexpr std::size_t kTrimmed = 5, kFewestToTrim = 6;
-
-/// A difference of logarithms: its estimate, standard error, and the degrees of freedom of the error.
-struct Estimate {
-  double change, error, freedom;
-};
 
 stat::Sample logarithms(const stat::Sample& values) {
   stat::Sample result;
@@ -29,13 +26,12 @@ stat::Sample logarithms(const stat::Sample& values) {
 
 bool equal(const stat::Sample& values) { return std::equal(values.begin() + 1, values.end(), values.begin()); }
 
-/// The deviation is at least `a_rounding`, `b_rounding`.
+/// Of b's logarithms against a's. The deviation is at least `a_rounding`, `b_rounding`.
 Estimate welch(const stat::Sample& a, const stat::Sample& b, double a_rounding, double b_rounding) {
-  const double of_a = std::pow(std::max(stat::deviation(a), a_rounding), 2) / static_cast<double>(a.size());
-  const double of_b = std::pow(std::max(stat::deviation(b), b_rounding), 2) / static_cast<double>(b.size());
-  const double freedom = std::pow(of_a + of_b, 2) / (of_a * of_a / static_cast<double>(a.size() - 1) +
-                                                     of_b * of_b / static_cast<double>(b.size() - 1));
-  return {stat::mean(b) - stat::mean(a), std::sqrt(of_a + of_b), freedom};
+  stat::Moments of_a = stat::moments(a), of_b = stat::moments(b);
+  of_a.variance = std::max(of_a.variance, a_rounding * a_rounding);
+  of_b.variance = std::max(of_b.variance, b_rounding * b_rounding);
+  return stat::welch(of_a, of_b);
 }
 
 /// `trimmed` values at either end count as the next ones.
@@ -184,9 +180,9 @@ Ratio ratio(const Samples& samples, double confidence) {
   const Estimate found = estimate(of_a, of_b);
   if (found.error > estimate(0, 0).error) made.coarse = unit;
   made.value = std::exp(found.change);
+  made.p = found.p();
   if (!(found.error > 0)) {  // every pair differs by the same: as certain as pairs can be
     made.low = made.high = made.value;
-    made.p = found.change == 0 ? 1 : 0;
     made.smallest = 0;
     return made;
   }
@@ -194,7 +190,6 @@ Ratio ratio(const Samples& samples, double confidence) {
   const double reach = boost::math::quantile(student, 0.5 + confidence / 2) * found.error;
   made.low = std::exp(found.change - reach);
   made.high = std::exp(found.change + reach);
-  made.p = 2 * boost::math::cdf(boost::math::complement(student, std::abs(found.change) / found.error));
   made.smallest = std::exp(reach + boost::math::quantile(student, kPower) * found.error) - 1;
   return made;
 }

@@ -18,6 +18,7 @@ struct Line {
   std::string_view text;
   std::int64_t number = 0;  ///< from 1
   bool ended = true;        ///< false: the input ends here, so the last value may be truncated
+  bool below = false;       ///< it moves the cursor up, as tqdm does behind a bar that is drawn below another one
 };
 
 /// A name and its value as in the log. Both are valid as long as the line.

@@ -24,7 +24,7 @@ const std::vector<Entry>& dialects() {
       {"huggingface",
        "the Trainer of Hugging Face transformers",
        "{'loss': 2.075, 'learning_rate': 0.0002329900014453396, 'epoch': 0.04}",
-       {"loss': ", "'epoch': ", "it/s]", "s/it]"},
+       {"loss': ", "'epoch': ", "it/s]", "s/it]", "                    "},
        make_huggingface},
       {"torchtitan",
        "torchtitan",

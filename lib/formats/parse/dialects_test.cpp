@@ -300,6 +300,43 @@ TEST_CASE("huggingface: the bar behind a loss has its step, the one in front may
   CHECK(late.out.values.at("step") == std::set<std::string>{"10", "20"});
 }
 
+/// The bar, cleared and drawn again behind what was written through it.
+std::string again(int step, int total, const std::string& below = "") {
+  return "\n" + std::string(46, ' ') + "\n" + below + bar(step, total, "00:01<00:01, 9.0it/s") + "\n";
+}
+
+TEST_CASE("huggingface: the n-th line belongs to the n-th bar that was drawn again") {
+  // Of torchrun --tee: lines come before, behind and far behind the bar, which stands in lines of its own.
+  const Outcome tee =
+      outcome_of(bar(2, 12, "00:00<00:01, 9.0it/s") + "{'loss': '8', 'epoch': '0.5'}\n" + again(2, 12) +
+                 bar(3, 12, "00:00<00:01, 9.0it/s") + "[default0]:{'loss': '7', 'epoch': '1'}\n" +
+                 bar(4, 12, "00:00<00:01, 9.0it/s") + again(4, 12) + bar(5, 12, "00:00<00:01, 9.0it/s") + again(6, 12) +
+                 bar(7, 12, "00:00<00:01, 9.0it/s") + "\n" + again(8, 12) +
+                 "{'loss': '6', 'epoch': '1.5'}\n{'loss': '5', 'epoch': '2'}\n" + again(12, 12) +
+                 "{'loss': '4', 'epoch': '3'}\n{'train_runtime': 9, 'epoch': 3.0}\n");
+  CHECK(tee.out.values.at("step") == std::set<std::string>{"2", "4", "6", "8", "12"});
+  CHECK(tee.stats.faulty == 0);
+  // Text of others was written between the bar and the loss, or through the bar.
+  const Outcome between =
+      outcome_of(bar(1, 20, "00:00<00:01, 9.0it/s") + "\na warning\n\r      \r" + "{'loss': '8', 'epoch': '0.2'}\n" +
+                 bar(2, 20, "00:00<00:01, 9.0it/s") + "\r      \ra warning\n" + bar(4, 20, "00:00<00:01, 9.0it/s") +
+                 "\r      \r" + "{'loss': '7', 'epoch': '1'}\n" + bar(10, 20, "00:00<00:01, 9.0it/s"));
+  CHECK(between.out.values.at("step") == std::set<std::string>{"2", "10"});
+}
+
+TEST_CASE("huggingface: a bar below that of the training is another one, even with as many steps") {
+  const auto nested = [](int step) { return "\n" + bar(step, 4, "00:00<00:01, 9.0it/s") + "\x1b[A"; };
+  const Outcome same = outcome_of(bar(0, 4, "00:00<?, ?it/s") + bar(2, 4, "00:00<00:01, 9.0it/s") +
+                                  "\r      \r{'loss': '8', 'epoch': '0.5'}\n" + bar(2, 4, "00:00<00:01, 9.0it/s") +
+                                  nested(0) + "\r      \r\n\r      \r\x1b[A{'eval_loss': '7', 'epoch': '0.5'}\n" +
+                                  bar(2, 4, "00:00<00:01, 9.0it/s") + nested(4) + "\n\r      \r\x1b[A" +
+                                  bar(3, 4, "00:01<00:01, 9.0it/s") + bar(4, 4, "00:01<00:01, 9.0it/s") +
+                                  "\r      \r{'loss': '6', 'epoch': '1'}\n" + bar(4, 4, "00:01<00:01, 9.0it/s"));
+  CHECK(same.out.values.at("step") == std::set<std::string>{"2", "4"});
+  CHECK(same.out.values.at("loss") == std::set<std::string>{"8", "6"});
+  CHECK(same.stats.records == 3);
+}
+
 TEST_CASE("huggingface: behind a resume or an evaluation the rate of the bar is no time of a step") {
   const Outcome resumed = outcome_of(bar(0, 40, "00:00<?, ?it/s") + bar(21, 40, "00:00<00:00, 150it/s") +
                                      loss("2.4", 24, 40, "00:06<00:01, 140it/s") + bar(27, 40, "00:12<00:01, 120it/s") +

@@ -5,11 +5,15 @@
 //   {'train_runtime': 100.0, 'train_samples_per_second': 12.5, 'train_loss': 0.5, 'epoch': 3.0}
 // They have no step and no time: these are taken from the progress bar, "10/500 [00:05<04:20,  1.88it/s]".
 //
-// The bar is drawn at most ten times a second, and more seldom after a resume, so the one in front of a loss may be
-// old. Trainer writes the loss through the bar, which is drawn again right behind it, with the step of the loss. Where
-// both come through different pipes, the losses come late and in heaps: then the bar in front is all there is.
+// The bar is drawn at most ten times a second, and more seldom after a resume, so the one in front of a line may be
+// old. But Trainer writes each line through the bar, which is cleared with blanks and drawn again, with the step of the
+// line. Where lines and bars come through different pipes, the lines come late, in heaps or early: the n-th line
+// belongs to the n-th bar that was drawn again, unless the epochs contradict. Without such bars the bar in front is all
+// there is.
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -104,9 +108,10 @@ class HuggingFace : public Dialect {
     const std::string_view text = line.text;
     const std::size_t brace = text.find("{'");
     const auto bar = bar_of(text.substr(0, brace));
-    // The bar behind it would have come.
-    if (waiting_ && (line.number > waiting_->number + 1 || brace != std::string_view::npos)) finish(emitter);
-    if (bar) see(*bar, line.number, emitter);
+    if (bar)
+      see(*bar, line, emitter);
+    else if (is_cleared(text))
+      ++cleared_;
     if (brace == std::string_view::npos) return {};
     std::vector<Field> pairs;
     std::string_view rest = text.substr(brace + 1);
@@ -121,21 +126,22 @@ class HuggingFace : public Dialect {
     if (closing) {
       for (const Field& pair : pairs) emitter.attribute("summary." + std::string(pair.key), pair.value, true);
       emitter.attribute("exit_state", "finished");
-    } else {
-      const bool training = find("loss") != pairs.end();
-      const std::string& total = training ? last_.total : total_;
-      if (!training) pace_.disturb();
-      // Behind a bar of the same line, which it has cleared.
-      if (!bar && bar_line_ == line.number && !total.empty())
-        waiting_ = Waiting{line.number, std::string(text), brace, training, total};
-      else
-        record(pairs, training, text.substr(0, brace), line.number, last_, false, emitter);
     }
+    const bool training = !closing && find("loss") != pairs.end();
+    if (!training && !closing) pace_.disturb();
+    waiting_.push_back({line.number, std::string(text), brace, training, closing, !bar && bar_line_ == line.number,
+                        epoch_of(pairs), last_, std::nullopt, 0});
+    if (!last_.total.empty() && !closed_)
+      match(emitter);
+    else
+      finish(emitter);
+    closed_ = closed_ || closing;
     return {true, whole ? "" : "malformed Trainer line: " + fault};
   }
-  bool holds() const override { return waiting_.has_value(); }
+  bool holds() const override { return !waiting_.empty(); }
   void finish(Emitter& emitter) override {
-    if (waiting_) settle(last_, false, emitter);
+    match(emitter);
+    while (!waiting_.empty()) settle_without_mark(emitter);
   }
 
  private:
@@ -144,21 +150,101 @@ class HuggingFace : public Dialect {
     std::int64_t number;
     std::string text;
     std::size_t brace;
-    bool training;      // it has a loss of the training
-    std::string total;  // of the bar that it waits for
+    bool training;              // it has a loss of the training
+    bool closing;               // it is the last one
+    bool over;                  // it stands where a bar stood, which it has cleared
+    double epoch;               // 0: unknown
+    Bar front;                  // the bar in front of it
+    std::optional<Bar> behind;  // the bar in the next line
+    int bars;                   // of the training behind it
   };
 
-  void see(const Bar& bar, std::int64_t line, Emitter& emitter) {
-    const bool of_training = total_.empty() || total_ == bar.total;
-    if (total_.empty() && last_.total != bar.total) pace_ = Pace();  // data sets and weights were loaded with bars
-    if (of_training)
-      pace_.see(bar);
-    else
+  /// Blanks over a bar, perhaps between marks of a launcher: "[default0]:       [default0]:".
+  static bool is_cleared(std::string_view text) {
+    constexpr std::size_t kFewest = 5;  // blanks
+    bool found = false;
+    while (!text.empty()) {
+      const std::string_view blanks = take_while(text, is_blank);
+      found = found || blanks.size() >= kFewest;
+      const std::string_view mark = take_while(text, [](char c) { return !is_blank(c); });
+      if (!mark.empty() && std::string_view(":]|").find(mark.back()) == std::string_view::npos) return false;
+    }
+    return found;
+  }
+
+  static double epoch_of(const std::vector<Field>& pairs) {
+    const auto at = std::ranges::find_if(pairs, [](const Field& pair) { return pair.key == "epoch"; });
+    return at == pairs.end() ? 0 : parse_real(at->value).value_or(0);
+  }
+
+  void see(const Bar& bar, const Line& line, Emitter& emitter) {
+    // A bar of an evaluation may have as many batches as the training has steps.
+    const bool below = line.below || (!total_.empty() && total_ != bar.total);
+    if (below) {
       pace_.disturb();
-    if (waiting_ && waiting_->number < line && bar.total == waiting_->total) settle(bar, true, emitter);
-    last_ = bar, bar_line_ = line;
+      below_ = true;
+      cleared_ = 0;
+      return;
+    }
+    const bool same = last_.total == bar.total;
+    if (total_.empty() && !same) pace_ = Pace();  // data sets and weights were loaded with bars
+    const auto step = parse_int(bar.step).value_or(0);
+    if (same && step < parse_int(last_.step).value_or(0)) {  // another training
+      finish(emitter);
+      marks_.clear();
+      lowest_ = 0, highest_ = std::numeric_limits<double>::infinity();
+    }
+    if (step < parse_int(last_.step).value_or(0) || !same) closed_ = false;
+    pace_.see(bar);
+    const bool again = same && cleared_ > (below_ ? 1 : 0);  // the end of a bar below another one clears that alone
+    if (cleared_ > 0) below_ = false;
+    cleared_ = 0;
+    last_ = bar, bar_line_ = line.number;
+    for (Waiting& one : waiting_) {
+      if (line.number == one.number + 1 && !one.behind) one.behind = bar;
+      ++one.bars;
+    }
+    if (again) {
+      marks_.push_back(bar);
+      match(emitter);
+    }
+    constexpr int kMost = 3;  // bars without a mark: none comes
+    while (!waiting_.empty() && waiting_.front().bars > kMost) settle_without_mark(emitter);
     if (total_ == bar.total) step_ = bar.step;
     if (total_ == bar.total && step_ == total_) emitter.attribute("summary.steps", step_, true);
+  }
+
+  /// Gives lines the bars that were drawn again.
+  void match(Emitter& emitter) {
+    constexpr double kEpoch = 0.00501;  // to which an epoch may be rounded
+    while (!waiting_.empty() && !marks_.empty()) {
+      const double step = static_cast<double>(parse_int(marks_.front().step).value_or(0)),
+                   epoch = waiting_.front().epoch;
+      if (epoch > 0 && lowest_ <= highest_) {
+        if (step < (epoch - kEpoch) * lowest_ - 1) {  // of other text that was written through the bar
+          marks_.pop_front();
+          continue;
+        }
+        if (step > (epoch + kEpoch) * highest_ + 1) {
+          settle_without_mark(emitter);
+          continue;
+        }
+      }
+      if (epoch > 0) {
+        lowest_ = std::max(lowest_, step / (epoch + kEpoch));
+        if (epoch > kEpoch) highest_ = std::min(highest_, step / (epoch - kEpoch));
+      }
+      const Bar mark = marks_.front();
+      marks_.pop_front();
+      settle(mark, true, emitter);
+    }
+  }
+
+  /// REQUIRES: a line waits.
+  void settle_without_mark(Emitter& emitter) {
+    const Waiting& line = waiting_.front();
+    const bool exact = line.over && line.behind;
+    settle(Bar(exact ? *line.behind : line.front), exact, emitter);
   }
 
   /// Reads 'key': value up to the closing brace; false at anything else.
@@ -197,7 +283,9 @@ class HuggingFace : public Dialect {
 
   /// REQUIRES: a line waits.
   void settle(const Bar& bar, bool exact, Emitter& emitter) {
-    const Waiting line = *std::exchange(waiting_, {});
+    const Waiting line = waiting_.front();
+    waiting_.pop_front();
+    if (line.closing) return;
     const std::string_view text = line.text;
     std::string_view rest = text.substr(line.brace + 1);
     std::vector<Field> pairs;
@@ -240,8 +328,7 @@ class HuggingFace : public Dialect {
   /// The step of a training loss. A bar in front may be late: if it has not advanced since the previous loss, the epoch
   /// gives the number of steps between the two losses.
   std::string counted(const std::string& step, bool exact, const std::vector<Field>& pairs) {
-    const auto at = std::ranges::find_if(pairs, [](const Field& pair) { return pair.key == "epoch"; });
-    const double epoch = at == pairs.end() ? 0 : parse_real(at->value).value_or(0);
+    const double epoch = epoch_of(pairs);
     auto number = parse_int(step);
     if (!(epoch > 0) || !number) return step;
     if (!exact && epoch_ > 0 && epoch > epoch_ && *number <= counted_)
@@ -252,8 +339,13 @@ class HuggingFace : public Dialect {
   }
 
   Bar last_;
-  std::int64_t bar_line_ = 0;  // of the last bar
-  std::optional<Waiting> waiting_;
+  std::int64_t bar_line_ = 0;                                              // of the last bar
+  std::deque<Waiting> waiting_;                                            // lines without a mark
+  std::deque<Bar> marks_;                                                  // bars that were drawn again, without a line
+  int cleared_ = 0;                                                        // bars that were cleared since one was drawn
+  bool below_ = false;                                                     // a bar is open below that of the training
+  bool closed_ = false;                                                    // the closing line came: the bar is gone
+  double lowest_ = 0, highest_ = std::numeric_limits<double>::infinity();  // steps of an epoch, by the lines so far
   Pace pace_;
   std::string total_, step_;
   double epoch_ = 0;          // of the last training loss

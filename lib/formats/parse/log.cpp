@@ -186,7 +186,8 @@ void LogReader::take_line(std::string_view text, bool ended) {
 }
 
 void LogReader::try_dialects(std::string_view text, bool ended) {
-  const Line line{without_escapes(text, clean_), number_, ended};
+  const std::string_view clean = without_escapes(text, clean_);
+  const Line line{clean, number_, ended, clean.size() < text.size() && text.find("\x1b[A") != text.npos};
   std::string complaint;
   const std::size_t preferred = readers_[hint_].dialect->last_resort() ? 0 : hint_;
   const std::int64_t before = stats_.records;

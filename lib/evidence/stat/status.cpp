@@ -55,7 +55,27 @@ std::string unmoved(const metric::Run& run) {
   const double last = steps.empty() ? 0 : *std::ranges::max_element(steps);
   if (!skipped.empty() && last > 0 && *std::ranges::max_element(skipped) >= last)
     return "all " + to_text(static_cast<std::int64_t>(last)) + " steps were skipped: no gradient was finite";
+  // Of Megatron: the iterations since the line before, of which a loss is only written if one was not skipped.
+  const std::vector<double> each = values(run, "skipped_iterations");
+  if (!each.empty() && values(run, "loss").empty() && std::ranges::all_of(each, [](double n) { return n > 0; }))
+    return "every iteration was skipped: no gradient was finite";
   return "";
+}
+
+/// Where the losses end in iterations whose loss is nan or infinite, or "". Megatron counts these, and writes no loss.
+std::string nan_iterations(const metric::Run& run) {
+  const metric::Column* const counts = run.records.find("nan_iterations");
+  if (!counts || counts->type() == metric::Type::text) return "";
+  const metric::Column *const losses = run.records.find("loss"), *const steps = run.records.find("step");
+  std::optional<std::size_t> first;  // since the last loss
+  for (std::size_t row = 0; row < counts->size(); ++row) {
+    if (losses && !losses->absent(row)) first.reset();
+    if (!first && !counts->absent(row) && counts->real(row) > 0 && (!losses || losses->absent(row))) first = row;
+  }
+  if (!first) return "";
+  const bool numbered = steps && steps->type() == metric::Type::integer && !steps->absent(*first);
+  return "the loss is not finite in the iterations" +
+         (numbered ? " up to step " + to_text(steps->integers()[*first]) : std::string()) + ", and no loss comes after";
 }
 
 /// Whether the losses fall or rise with the steps by more than their noise: t of the slope of a line through at least
@@ -199,7 +219,7 @@ Judgement judge(const metric::Run& run, const Series& series) {
       return {RunState::diverged, "the validation loss is " + to_text(point.valid_loss) + place(run, point)};
     }
   }
-  for (const std::string& reason : {other_loss(run, series), exploded(series)}) {
+  for (const std::string& reason : {other_loss(run, series), nan_iterations(run), exploded(series)}) {
     if (!reason.empty()) return {RunState::diverged, reason};
   }
   if (series.other_rank) {

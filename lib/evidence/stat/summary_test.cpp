@@ -259,6 +259,23 @@ TEST_CASE("a run whose parameters cannot have moved is dead, one whose gradients
   CHECK(with("", "grad_norm", {"1", "nan", "nan"}) == "DIVERGED: the gradient norm is nan at step 2");
 }
 
+TEST_CASE("iterations of Megatron that were skipped or nan are judged, although they have no loss") {
+  const auto with = [](std::initializer_list<const char*> rows) {
+    std::string text_of =
+        "#@ a expected_steps=3\nrun\tstep\titeration_time\tskipped_iterations\tnan_iterations\tloss\n";
+    int step = 0;
+    for (const char* const row : rows) text_of += "a\t" + std::to_string(++step) + "\t0.1\t" + row + "\n";
+    const Summary made = summary_of(text_of);
+    return text(made, "status") + ": " + text(made, "reason");
+  };
+  CHECK(with({"0\t0\t9", "1\t1\t", "1\t1\t"}) ==
+        "DIVERGED: the loss is not finite in the iterations up to step 2, and no loss comes after");
+  CHECK(with({"1\t1\t", "1\t1\t", "1\t1\t"}).starts_with("DIVERGED: "));
+  CHECK(with({"1\t0\t", "1\t0\t", "1\t0\t"}) == "DEAD: every iteration was skipped: no gradient was finite");
+  CHECK(with({"0\t0\t9", "1\t1\t", "0\t0\t8"}) == "COMPLETE: ");
+  CHECK(with({"0\t0\t9", "1\t0\t", "0\t0\t8"}) == "COMPLETE: ");
+}
+
 TEST_CASE("a loss of another rank that is not finite is seen") {
   const Summary made = summary_of("run\tstep\tloss\trank\na\t1\t2\t0\na\t1\tnan\t3\na\t2\t1\t0\na\t2\t1\t3\n");
   CHECK(text(made, "status") == "DIVERGED");

@@ -234,7 +234,10 @@ Judgement judge(const metric::Run& run, const Series& series) {
   }
   const bool fell = exit_code.empty() && run.attribute("exit_state") == "failed" && !run.attribute("error").empty();
   const std::string error = fell ? failed.reason : "";
-  const auto expected = expected_steps(run, series);
+  auto expected = expected_steps(run, series);
+  // The Trainer's closing line: a callback may end the training before its last step.
+  if (expected && run.attribute("exit_state") == "finished" && !run.attribute("summary.train_runtime").empty())
+    expected = std::min(*expected, std::max<std::int64_t>(1, last_step(run, series)));
   if (!expected) {
     const bool finished = run.attribute("exit_state") == "finished" || exit_code == "0";
     if (finished && !series.points.empty() && run.attribute("expected_steps").empty()) return {RunState::complete, ""};

@@ -276,6 +276,14 @@ TEST_CASE("iterations of Megatron that were skipped or nan are judged, although 
   CHECK(with({"0\t0\t9", "1\t0\t", "0\t0\t8"}) == "COMPLETE: ");
 }
 
+TEST_CASE("a training that the Trainer ended by itself is complete, also before its last step") {
+  const std::string rows = "a\t10\t3\t1\t5\na\t20\t2\t1\t6\na\t30\t1\t1\t7\n", early = "#@ a expected_steps=60\n";
+  CHECK(judged(early + "#@ a exit_state=finished\n#@ a summary.train_runtime=9\n", rows) == "COMPLETE: ");
+  CHECK(judged(early + "#@ a exit_state=finished\n#@ a summary.train_runtime=9\n#@ a summary.steps=50\n", rows) ==
+        "TRUNCATED: ends at step 30 of 50");
+  CHECK(judged(early + "#@ a exit_state=finished\n", rows) == "TRUNCATED: ends at step 30 of 60");
+}
+
 TEST_CASE("a loss of another rank that is not finite is seen") {
   const Summary made = summary_of("run\tstep\tloss\trank\na\t1\t2\t0\na\t1\tnan\t3\na\t2\t1\t0\na\t2\t1\t3\n");
   CHECK(text(made, "status") == "DIVERGED");

@@ -285,7 +285,10 @@ class HuggingFace : public Dialect {
   void settle(const Bar& bar, bool exact, Emitter& emitter) {
     const Waiting line = waiting_.front();
     waiting_.pop_front();
-    if (line.closing) return;
+    if (line.closing) {
+      if (exact) emitter.attribute("summary.steps", bar.step, true);  // it may end early
+      return;
+    }
     const std::string_view text = line.text;
     std::string_view rest = text.substr(line.brace + 1);
     std::vector<Field> pairs;

@@ -67,15 +67,16 @@ std::string nan_iterations(const metric::Run& run) {
   const metric::Column* const counts = run.records.find("nan_iterations");
   if (!counts || counts->type() == metric::Type::text) return "";
   const metric::Column *const losses = run.records.find("loss"), *const steps = run.records.find("step");
-  std::optional<std::size_t> first;  // since the last loss
+  const std::size_t none = counts->size();
+  std::size_t first = none;  // since the last loss
   for (std::size_t row = 0; row < counts->size(); ++row) {
-    if (losses && !losses->absent(row)) first.reset();
-    if (!first && !counts->absent(row) && counts->real(row) > 0 && (!losses || losses->absent(row))) first = row;
+    if (losses && !losses->absent(row)) first = none;
+    if (first == none && !counts->absent(row) && counts->real(row) > 0 && (!losses || losses->absent(row))) first = row;
   }
-  if (!first) return "";
-  const bool numbered = steps && steps->type() == metric::Type::integer && !steps->absent(*first);
+  if (first == none) return "";
+  const bool numbered = steps && steps->type() == metric::Type::integer && !steps->absent(first);
   return "the loss is not finite in the iterations" +
-         (numbered ? " up to step " + to_text(steps->integers()[*first]) : std::string()) + ", and no loss comes after";
+         (numbered ? " up to step " + to_text(steps->integers()[first]) : std::string()) + ", and no loss comes after";
 }
 
 /// Whether the losses fall or rise with the steps by more than their noise: t of the slope of a line through at least

@@ -308,7 +308,7 @@ std::string again(int step, int total, const std::string& below = "") {
 TEST_CASE("huggingface: the n-th line belongs to the n-th bar that was drawn again") {
   // Of torchrun --tee: lines come before, behind and far behind the bar, which stands in lines of its own.
   const Outcome tee =
-      outcome_of(bar(2, 12, "00:00<00:01, 9.0it/s") + "{'loss': '8', 'epoch': '0.5'}\n" + again(2, 12) +
+      outcome_of(bar(2, 12, "00:00<00:01, 9.0it/s") + "[default0]:{'loss': '8', 'epoch': '0.5'}\n" + again(2, 12) +
                  bar(3, 12, "00:00<00:01, 9.0it/s") + "[default0]:{'loss': '7', 'epoch': '1'}\n" +
                  bar(4, 12, "00:00<00:01, 9.0it/s") + again(4, 12) + bar(5, 12, "00:00<00:01, 9.0it/s") + again(6, 12) +
                  bar(7, 12, "00:00<00:01, 9.0it/s") + "\n" + again(8, 12) +

@@ -130,8 +130,11 @@ class HuggingFace : public Dialect {
     const bool training = !closing && find("loss") != pairs.end();
     if (!training && !closing) pace_.disturb();
     waiting_.push_back({line.number, std::string(text), brace, training, closing, !bar && bar_line_ == line.number,
-                        epoch_of(pairs), last_, std::nullopt, 0});
-    if (!last_.total.empty() && !closed_)
+                        epoch_of(pairs), step_, last_, std::nullopt, 0});
+    // A log may have no bar that was drawn again: then other dialects wait for the line in vain.
+    const bool through = waiting_.back().over || cleared_ > 0 || marked_ || waiting_.size() > 1 ||
+                         trimmed(text.substr(0, brace)).ends_with("]:");  // of torchrun --tee
+    if (through && !last_.total.empty() && !closed_)
       match(emitter);
     else
       finish(emitter);
@@ -154,6 +157,7 @@ class HuggingFace : public Dialect {
     bool closing;               // it is the last one
     bool over;                  // it stands where a bar stood, which it has cleared
     double epoch;               // 0: unknown
+    std::string step;           // of the line before
     Bar front;                  // the bar in front of it
     std::optional<Bar> behind;  // the bar in the next line
     int bars;                   // of the training behind it
@@ -201,10 +205,12 @@ class HuggingFace : public Dialect {
     cleared_ = 0;
     last_ = bar, bar_line_ = line.number;
     for (Waiting& one : waiting_) {
-      if (line.number == one.number + 1 && !one.behind) one.behind = bar;
+      if (line.number == one.number + 1 && !one.behind && line.text.find("{'") == std::string_view::npos)
+        one.behind = bar;
       ++one.bars;
     }
     if (again) {
+      marked_ = true;
       marks_.push_back(bar);
       match(emitter);
     }
@@ -294,6 +300,7 @@ class HuggingFace : public Dialect {
     std::vector<Field> pairs;
     std::string told;  // of what is malformed in it
     read_pairs(rest, pairs, told);
+    if (!line.training && !exact) step_ = line.step;
     record(pairs, line.training, text.substr(0, line.brace), line.number, bar, exact, emitter);
   }
 
@@ -345,6 +352,7 @@ class HuggingFace : public Dialect {
   std::int64_t bar_line_ = 0;                                              // of the last bar
   std::deque<Waiting> waiting_;                                            // lines without a mark
   std::deque<Bar> marks_;                                                  // bars that were drawn again, without a line
+  bool marked_ = false;                                                    // bars were drawn again in this log
   int cleared_ = 0;                                                        // bars that were cleared since one was drawn
   bool below_ = false;                                                     // a bar is open below that of the training
   bool closed_ = false;                                                    // the closing line came: the bar is gone

@@ -25,8 +25,10 @@ using probefile::Tensors;
 /// PLACE and PARAMETER of a name PLACE/PARAMETER; MODULE and SAMPLE of an output's.
 inline std::string place_of(const std::string& name) { return name.substr(0, name.find('/')); }
 inline std::string parameter_of(const std::string& name) { return name.substr(name.find('/') + 1); }
+/// "rank 1", "ranks 2, 3": those that hold parts of a micro-batch's gradient.
+std::string holders_text(const Tensor& gradient);
 /// "micro-batch 2 of rank 1", or "micro-batch 2" where there is one rank.
-std::string micro_text(std::pair<int, int> contribution, std::size_t ranks);
+std::string micro_text(std::pair<int, int> contribution, const Tensor& gradient, std::size_t ranks);
 /// "only the last of 4 micro-batches counts, on every rank", if all ranks have the same weights; else "".
 std::string alike_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& contributions);
 

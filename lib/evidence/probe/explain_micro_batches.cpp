@@ -61,12 +61,14 @@ std::string alike_text(const std::vector<double>& weights, const std::vector<std
 namespace {
 
 /// "only micro-batch 4 of rank 0, micro-batch 4 of rank 1, each counted 4 times".
-std::string weights_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys) {
+std::string weights_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys,
+                         const Step& step, const std::string& parameter) {
   if (const std::string alike = alike_text(weights, keys); !alike.empty()) return alike;
   std::size_t ranks = 0;
   for (const auto& key : keys) ranks = std::max(ranks, static_cast<std::size_t>(key.first) + 1);
   std::map<double, std::vector<std::string>> by_weight;
-  for (std::size_t i = 0; i < keys.size(); ++i) by_weight[weights[i]].push_back(micro_text(keys[i], ranks));
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    by_weight[weights[i]].push_back(micro_text(keys[i], *step.locals.at(keys[i]).tensors.find(parameter), ranks));
   const auto missing = by_weight.find(0);
   const std::size_t lost = missing == by_weight.end() ? 0 : missing->second.size();
   const auto enumerated = [](const std::vector<std::string>& names) {
@@ -171,13 +173,20 @@ bool weighed_by_slices(const std::vector<Apart>& apart, const Side& side, const 
   for (const auto& [weights, count] : found)
     finding.relation += (finding.relation.empty() ? "by slices: in " : "; in ") +
                         to_text(static_cast<std::int64_t>(count)) + " of " +
-                        to_text(static_cast<std::int64_t>(ranges)) + " ranges " + weights_text(weights, keys);
+                        to_text(static_cast<std::int64_t>(ranges)) + " ranges " +
+                        weights_text(weights, keys, side.step, apart.front().parameter);
   return true;
 }
 
-std::string micro_text(std::pair<int, int> contribution, std::size_t ranks) {
+std::string holders_text(const Tensor& gradient) {
+  std::vector<std::string> ranks;
+  for (const Tensor::Piece& piece : gradient.pieces) ranks.push_back(std::to_string(piece.rank));
+  return (ranks.size() == 1 ? "rank " : "ranks ") + some_of(ranks, 8);
+}
+
+std::string micro_text(std::pair<int, int> contribution, const Tensor& gradient, std::size_t ranks) {
   const std::string micro = "micro-batch " + std::to_string(contribution.second + 1);
-  return ranks > 1 ? micro + " of rank " + std::to_string(contribution.first) : micro;
+  return ranks > 1 ? micro + " of " + holders_text(gradient) : micro;
 }
 
 Sketch concatenated(const std::vector<const Sketch*>& parts) {
@@ -216,7 +225,7 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
     // A relation explains the difference: its residual is at most a third of the plain sum's.
     const double explained = residual(columns, std::vector<double>(columns.size(), *unit), target_b) / 3;
     if (const auto whole = whole_fit(columns, target_b, *unit, std::min(most, explained))) {
-      finding.relation = weights_text(whole->weights, keys);
+      finding.relation = weights_text(whole->weights, keys, side->step, apart.front().parameter);
       finding.residual = whole->residual;
       return true;
     }
@@ -232,7 +241,7 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
     finding.relation = by_targets(real.weights, keys, *side);
     if (!finding.relation.empty()) return true;
     for (const double weight : real.weights) times.push_back(std::round(weight / *unit * 1000) / 1000);
-    finding.relation = weights_text(times, keys);
+    finding.relation = weights_text(times, keys, side->step, apart.front().parameter);
     return true;
   }
   return false;

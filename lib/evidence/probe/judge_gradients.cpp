@@ -16,6 +16,7 @@ struct Contributed {
   Sketch sum;
   std::vector<Sketch> columns;
   std::vector<std::pair<int, int>> keys;
+  std::vector<const Tensor*> terms;
   std::set<int> ranks;
   std::string dtype;
 };
@@ -31,6 +32,7 @@ Contributed contributed(const Step& step, const std::string& parameter, std::siz
     for (std::size_t i = 0; i < size; ++i) found.sum[i] += one->sketch[i];
     found.columns.push_back(one->sketch);
     found.keys.push_back(key);
+    found.terms.push_back(one);
     found.ranks.insert(key.first);
     found.dtype = coarser(found.dtype, one->dtype);
   }
@@ -154,7 +156,7 @@ std::string by_weights(const Contributed& in, const Sketch& gradient, double uni
                                                                           : std::round(exact * 1000) / 1000;
     weights.push_back(times);
     if (times == 1 || ++shown > 4) continue;
-    text += (text.empty() ? "" : ", ") + micro_text(in.keys[i], in.ranks.size()) +
+    text += (text.empty() ? "" : ", ") + micro_text(in.keys[i], *in.terms[i], in.ranks.size()) +
             (times == 0 ? " is missing" : " counts " + to_rounded_text(times, 3) + " times");
   }
   if (const std::string alike = alike_text(weights, in.keys); !alike.empty()) return alike;

@@ -157,6 +157,18 @@ TEST_CASE("judges: parameters inside and outside of a plan of tensor parallelism
   CHECK(has(said(judged(half, judge_gradients)), "grad/inside: x 1/2"));
 }
 
+TEST_CASE("judges: a micro-batch is named by the ranks that hold its gradient") {
+  Made made;  // 2 data ranks x 2 tensor ranks
+  made.run.ranks = 4, made.run.axes = {{"dp", 2}, {"tp", 2}};
+  for (int rank = 0; rank < 4; ++rank) made.step.ranks[rank];
+  for (int by = 0; by < 2; ++by) {
+    made.micro(by, 0, "cut", by == 0 ? kA : kB);
+    made.step.locals.at({by, 0}).tensors.at("cut") = matrix(by == 0 ? kA : kB, {2 * by, 2 * by + 1});
+  }
+  made.step.tensors.at("grad/cut") = matrix(times(0.5, plus(kA, times(2, kB))), {0, 1, 2, 3});
+  CHECK(has(said(judged(made, judge_gradients)), "grad/cut: micro-batch 1 of ranks 2, 3 counts 2.00 times"));
+}
+
 TEST_CASE("judges: a part that is clipped by itself has a factor of its own, and none is above 1") {
   const auto told = [](double a, double b, double c, double clips) {
     Made made;

@@ -150,10 +150,16 @@ void SampleJudge::end() { steps_.clear(), settle(true); }
 void judge_micro_batches(const Run&, Tally& tally, const Moment& now) {
   const auto told = now.step.scalars.find("accumulation");
   if (told == now.step.scalars.end()) return;
-  std::map<int, int> counts;
-  for (const auto& [key, local] : now.step.locals) counts[key.first] = std::max(counts[key.first], key.second + 1);
+  std::map<int, std::pair<int, std::string>>
+      counts;  // of a data-parallel rank: micro-batches, and the ranks that it is
+  for (const auto& [key, local] : now.step.locals) {
+    auto& [count, ranks] = counts[key.first];
+    count = std::max(count, key.second + 1);
+    if (ranks.empty()) ranks = holders_text(local.tensors.all().front().second);
+  }
   if (counts.empty()) return tally.lacks("gradients of micro-batches were not recorded");
-  for (const auto& [by, count] : counts) {
+  for (const auto& [by, counted] : counts) {
+    const auto& [count, ranks] = counted;
     if (count == told->second)
       tally.holds();
     else if (std::fmod(count, told->second) == 0)
@@ -161,7 +167,7 @@ void judge_micro_batches(const Run&, Tally& tally, const Moment& now) {
                  " micro-batches of a step for an accumulation of " + to_text(told->second) +
                  ": the gradient shows whether all count");
     else
-      tally.breach({now.number, "micro-batches of rank " + std::to_string(by),
+      tally.breach({now.number, "micro-batches of " + ranks,
                     to_text(static_cast<std::int64_t>(count)) + " for an accumulation of " + to_text(told->second) +
                         ": " + factor_text(count / told->second, {}, 1e-9) + " of what a step should have"});
   }

@@ -48,7 +48,7 @@ struct Made {
   void micro(int by, int number, const std::string& parameter, const Sketch& sums) {
     Contribution& into = step.locals[{by, number}];
     into.by = by, into.micro = number;
-    into.tensors.at(parameter) = matrix(sums);
+    into.tensors.at(parameter) = matrix(sums, {by});
   }
   Moment moment() { return {2, step, nullptr, &from}; }
 };

@@ -6,13 +6,14 @@
 
 #include "data/images.hpp"
 #include "data/loader.hpp"
+#include "image/listing.hpp"
 
 int main(int argc, char** argv) {
   if (argc != 6) return 2;
   const std::int64_t batch = std::atoll(argv[3]), batches = std::atoll(argv[5]) / batch;
   const zs::data::Split split = zs::data::images({.path = argv[1],
                                                   .transform = {.size = std::atoll(argv[2]), .augmentation = true},
-                                                  .labels = 1000,
+                                                  .labels = zs::image::classes_of(argv[1]),
                                                   .threads = std::atoi(argv[4])});
   zs::data::Loader loader(*split.training, batch, 1, 1);
   const auto begin = std::chrono::steady_clock::now();

@@ -90,6 +90,55 @@ train() {
   verdict
 }
 
+# labels FOLDER NAME...: vit in FOLDER, with these names of its labels.
+labels() {
+  local folder=$1
+  shift
+  rm -rf "$folder"
+  cp -r vit "$folder"
+  jq '.id2label = ($ARGS.positional | to_entries | map({(.key | tostring): .value}) | add) | .label2id = (.id2label | with_entries({key: .value, value: (.key | tonumber)}))' \
+    vit/config.json --args "$@" >"$folder/config.json"
+}
+
+@test "vit: the labels in a folder's config.json number the classes, and an export keeps them" {
+  targets() { /usr/bin/python3 -c 'import h5py; print(sorted(set(h5py.File("ordered.h5")["targets"][:].tolist())), h5py.File("ordered.h5")["targets"][:3].tolist())'; }
+  labels ordered class2 class0 class1
+  run -0 train 1 --model_name ordered --dataset pictures --eval --dump_logits ordered.h5 --save_pretrained kept
+  [[ $output == *"class class1: accuracy"* && $output != *note:* ]] || complain "$output"
+  [[ $(targets) == "[0, 1, 2] [1, 2, 0]" ]] || complain "class0 is not label 1: $(targets)"
+  cmp <(jq .id2label ordered/config.json) <(jq .id2label kept/config.json) || complain "exported $(jq -c .id2label kept/config.json)"
+  # Two of the three classes.
+  rm -rf two
+  mkdir two
+  cp -r pictures/class1 pictures/class2 two
+  run -0 train 1 --model_name ordered --dataset two --eval --dump_logits ordered.h5
+  [[ $output == *"note: two has images of 2 of the 3 labels in ordered/config.json"* ]] || complain "$output"
+  [[ $(targets) == "[0, 2]"* ]] || complain "not class2 and class1: $(targets)"
+  mv two/class1 two/other
+  run -2 train 1 --model_name ordered --dataset two
+  [[ $output == *"two: class 'other' is not a label in ordered/config.json: write the name of each class at its number in id2label, or set --num_labels 2 for a new classifier" ]] || complain "$output"
+  run -0 train 1 --model_name ordered --dataset two --num_labels 2 --save_pretrained new
+  [[ $(jq -c .id2label new/config.json) == '{"0":"class2","1":"other"}' ]] || complain "$(jq -c .id2label new/config.json)"
+  # Names without meaning are no labels; other names are said.
+  labels numbers LABEL_0 LABEL_1 LABEL_2
+  run -0 train 1 --model_name numbers --dataset pictures --save_pretrained named
+  [[ $output != *note:* ]] || complain "$output"
+  cmp vit/config.json named/config.json || complain "$(cat named/config.json)"
+  run -2 train 1 --model_name numbers --dataset two
+  [[ $output == *"two: class 'class2' is not a label in numbers/config.json"* ]] || complain "$output"
+  labels others crane cat crane
+  run -0 train 1 --model_name others --dataset pictures
+  [[ $output == *"note: no class of pictures is a label in others/config.json: classes are numbered in alphabetical order, 'class0' is 0, there 'crane'"* ]] || complain "$output"
+  mv two/other two/crane
+  run -2 train 1 --model_name others --dataset two
+  [[ $output == *"two: class 'class2' is not a label"* ]] || complain "$output"
+  # A checkpoint whose labels have other numbers.
+  train 1 --model_name vit --dataset pictures --save_steps 1 --output_dir numbered >log
+  run -2 train 1 --model_name ordered --dataset pictures --checkpoint "$(echo numbered/2*/checkpoint_1)"
+  [[ $output == *'id2label is ["class0","class1","class2"], of the model ["class2","class0","class1"]: it is a checkpoint of another model' ]] || complain "$output"
+  verdict
+}
+
 @test "vit: it learns the classes; accuracies are in the log, the record and the index, and logits in a file" {
   for part in train valid test; do python3 "$ROOT/tests/pictures.py" parted/$part 3 "$([[ $part == train ]] && echo 60 || echo 8)" $part; done
   timeout "$HANG" zs-train --model_name tiny-vit --num_layers 2 --dataset parted --max_steps 60 --batch_size 8 --learning_rate 1e-3 --eval --eval_steps 30 --compile \

@@ -57,7 +57,7 @@ struct Split {
   std::string sha256{};
   std::int64_t tokens = 0;            ///< of text, all parts together; 0 for images
   std::int64_t documents = 0;         ///< of text, if documents are distinguished
-  std::vector<std::string> labels{};  ///< of images: names of the classes
+  std::vector<std::string> labels{};  ///< of images: the model's
   std::vector<std::string> notes{};   ///< for people: what was left out, and why
 };
 

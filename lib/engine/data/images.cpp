@@ -104,8 +104,9 @@ class Generated final : public Made {
   std::int64_t first_;
 
   std::int64_t make(const Draw& draw, std::span<float> pixels) const override {
-    const std::int64_t number = first_ + draw.sample, label = number % settings().labels, S = settings().transform.size;
-    const double turn = std::numbers::pi * static_cast<double>(label) / static_cast<double>(settings().labels),
+    const std::int64_t labels = std::ssize(settings().labels), number = first_ + draw.sample, label = number % labels,
+                       S = settings().transform.size;
+    const double turn = std::numbers::pi * static_cast<double>(label) / static_cast<double>(labels),
                  step = 4 * std::numbers::pi / static_cast<double>(S), dx = std::cos(turn) * step,
                  dy = std::sin(turn) * step;
     const std::uint64_t key = mixed(settings().seed, number);
@@ -132,10 +133,29 @@ Split generated(const Images& images) {
   split.validation = std::make_unique<Generated>(size, share(images.held_out.validation), images);
   if (images.held_out.test > 0)
     split.test = std::make_unique<Generated>(size + split.validation->size(), share(images.held_out.test), images);
-  for (std::int64_t label = 0; label < images.labels; ++label) split.labels.push_back("LABEL_" + to_text(label));
-  split.sha256 = sha256("generated images 1: " + to_text(size) + " " + to_text(images.labels) + " " +
+  split.labels = images.labels;
+  split.sha256 = sha256("generated images 1: " + to_text(size) + " " + to_text(std::ssize(images.labels)) + " " +
                         to_text(static_cast<std::int64_t>(images.seed)));
   return split;
+}
+
+/// Numbers the classes as the model does.
+void number(image::Listing& listing, const std::string& path, const std::vector<std::string>& labels) {
+  if (listing.classes.size() > labels.size()) {
+    const std::string classes = to_text(std::ssize(listing.classes));
+    throw Error(path, 0,
+                "has " + classes + " classes, the model " + to_text(std::ssize(labels)) + " labels: set --num_labels " +
+                    classes);
+  }
+  std::vector<std::int64_t> numbers;
+  for (const std::string& name : listing.classes) {
+    const auto found = std::ranges::find(labels, name);
+    if (found == labels.end()) throw Error(path, 0, "class '" + name + "' is not a label of the model");
+    numbers.push_back(found - labels.begin());
+  }
+  for (image::Part* const part : {&listing.training, &listing.validation, &listing.test}) {
+    for (std::int64_t& label : part->labels) label = numbers[static_cast<std::size_t>(label)];
+  }
 }
 
 /// The first `count` of a part.
@@ -189,11 +209,7 @@ std::string read_all(image::Part& part, const Images& images, std::vector<std::s
 Split images(const Images& images) {
   if (images.path == kGenerated) return generated(images);
   image::Listing listing = image::list(images.path);
-  const auto classes = std::ssize(listing.classes);
-  if (classes > images.labels)
-    throw Error(images.path, 0,
-                "has " + to_text(classes) + " classes, the model " + to_text(images.labels) +
-                    " labels: set --num_labels " + to_text(classes));
+  number(listing, images.path, images.labels);
   Split split;
   split.notes = images.held_out.without_effect(listing.validation.size() > 0, listing.test.size() > 0);
   if (listing.validation.size() == 0) divide(listing.training, listing.validation, images.held_out.validation);
@@ -220,7 +236,7 @@ Split images(const Images& images) {
   const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size());
   split.sha256 = "xxh128:" + to_hex({reinterpret_cast<const char*>(&hash), sizeof hash});
   split.path = images.path;
-  split.labels = listing.classes;
+  split.labels = images.labels;
   const bool tested = listing.test.size() > 0;
   split.training = std::make_unique<Files>(std::move(listing.training), images, true);
   split.validation = std::make_unique<Files>(std::move(listing.validation), images, false);

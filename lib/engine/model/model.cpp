@@ -94,6 +94,8 @@ bool has_experts(const std::string& name) {
   return family_of(source.config).size(source.config, {}).experts > 0;
 }
 
+std::vector<std::string> labels(const std::string& name) { return labels_of(find(name).config); }
+
 std::vector<std::string> names() {
   std::vector<std::string> names;
   for (const Known& model : known()) names.push_back(model.name);

@@ -20,7 +20,7 @@ struct Settings {
   std::int64_t seq_length = 0;  ///< tokens in a sample; at most the model's positions
   std::int64_t image_size = 0;  ///< side length of a sample in pixels
   std::int64_t num_labels = 0;
-  std::vector<std::string> labels{};  ///< their names, for config.json; none, or num_labels
+  std::vector<std::string> labels{};  ///< their names, by number; none: as config.json says
   double dropout = 0;                 ///< where the family applies dropout, instead of config.json's
   double init_mean = 0, init_std = 0.02;
   bool init_gaussian = false;        ///< initialize every parameter with N(init_mean, init_std), also biases and norms
@@ -41,6 +41,7 @@ struct Model {
   std::int64_t num_layers = 0, width = 0, num_heads = 0;
   std::int64_t num_key_value_heads = 0;         ///< that the heads share
   std::int64_t image_size = 0, num_labels = 0;  ///< for a model that classifies images; else 0
+  std::vector<std::string> labels{};            ///< their names, by number
   bool takes_images() const { return image_size > 0; }
   double flops_per_token = 0;  ///< forward and backward, only matrix products
   std::string config_json;     ///< in the form of Hugging Face's class of the family
@@ -75,6 +76,10 @@ bool takes_images(const std::string& name);
 
 /// Whether layers of a model have experts; throws in the same way.
 bool has_experts(const std::string& name);
+
+/// Names of the labels of a model that takes images, by number; LABEL_N where its config.json has none. Throws in the
+/// same way.
+std::vector<std::string> labels(const std::string& name);
 
 /// Names of the models that make() accepts.
 std::vector<std::string> names();

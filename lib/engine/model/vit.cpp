@@ -163,10 +163,6 @@ class Classifier final : public unit::Unit {
   }
 };
 
-std::int64_t labels_of(const Configuration& config) {
-  if (!config.has("id2label")) return config.integer("num_labels", 2);
-  return static_cast<std::int64_t>(config.part("id2label").values().size());
-}
 
 std::int64_t own_image_size(const Configuration& config) { return config.integer("image_size", 224); }
 
@@ -193,17 +189,11 @@ Size size(const Configuration& config, const Settings& settings) {
 }
 
 /// The JSON that ViTConfig writes.
-std::string config_json(const Model& model, const Shared& s, const Settings& settings, const Configuration& given) {
+std::string config_json(const Model& model, const Shared& s, const Settings& settings) {
   nlohmann::ordered_json names = nlohmann::ordered_json::object(), numbers = nlohmann::ordered_json::object();
-  const Configuration known = given.part("id2label");
   for (std::int64_t i = 0; i < s.L; ++i) {
-    const std::string number = to_text(i);
-    std::string name = "LABEL_" + number;
-    if (static_cast<std::int64_t>(settings.labels.size()) == s.L)
-      name = settings.labels[static_cast<std::size_t>(i)];
-    else if (static_cast<std::int64_t>(known.values().size()) == s.L)
-      name = known.text(number.c_str(), name);
-    names[number] = name;
+    const std::string& name = model.labels[static_cast<std::size_t>(i)];
+    names[to_text(i)] = name;
     numbers[name] = i;
   }
   const nlohmann::ordered_json json = {{"architectures", {"ViTForImageClassification"}},
@@ -231,7 +221,10 @@ void build(Model& model, const Configuration& config, const Settings& settings, 
   config.require("hidden_act", {"gelu"});
   config.require("num_channels", {kChannels});
   model.image_size = image_size(config, settings);
-  model.num_labels = settings.num_labels > 0 ? settings.num_labels : labels_of(config);
+  model.labels = settings.labels.empty() ? labels_of(config) : settings.labels;
+  if (settings.num_labels > 0 && std::ssize(model.labels) != settings.num_labels)
+    model.labels = unnamed(settings.num_labels);
+  model.num_labels = std::ssize(model.labels);
   if (model.num_labels < 1) config.refuse("id2label", "is empty: a classifier has labels");
   const std::int64_t grid = grid_of(config, model.image_size);
   const Shared shared{.C = model.width,
@@ -256,7 +249,7 @@ void build(Model& model, const Configuration& config, const Settings& settings, 
   const std::int64_t ends = (T - 1) * kChannels * shared.P * shared.P * C + C * shared.L;  // of a sample
   model.flops_per_token =
       6 * (static_cast<double>(model.num_layers * block) + static_cast<double>(ends) / static_cast<double>(T));
-  model.config_json = config_json(model, shared, settings, config);
+  model.config_json = config_json(model, shared, settings);
 }
 
 nlohmann::json meaning(const Configuration& config) {
@@ -266,7 +259,11 @@ nlohmann::json meaning(const Configuration& config) {
         "image_size", "patch_size", "num_channels", "qkv_bias"}) {
     if (config.has(key)) decides[key] = config.values()[key];
   }
-  if (config.has("id2label") || config.has("num_labels")) decides["num_labels"] = labels_of(config);
+  if (config.has("id2label") || config.has("num_labels")) {
+    const std::vector<std::string> labels = labels_of(config);
+    decides["num_labels"] = labels.size();
+    if (labels != unnamed(std::ssize(labels))) decides["id2label"] = labels;
+  }
   return decides;
 }
 
@@ -288,6 +285,20 @@ Tensor bicubic(std::int64_t from, std::int64_t to) {
     }
   }
   return at::kron(side, side);
+}
+
+std::vector<std::string> unnamed(std::int64_t count) {
+  std::vector<std::string> labels;
+  for (std::int64_t i = 0; i < count; ++i) labels.push_back("LABEL_" + to_text(i));
+  return labels;
+}
+
+std::vector<std::string> labels_of(const Configuration& config) {
+  if (!config.has("id2label")) return unnamed(config.integer("num_labels", 2));
+  const Configuration names = config.part("id2label");
+  std::vector<std::string> labels = unnamed(std::ssize(names.values()));
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = names.text(std::to_string(i).c_str(), labels[i]);
+  return labels;
 }
 
 const Family& vit() {

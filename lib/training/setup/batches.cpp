@@ -20,7 +20,7 @@ data::Split split_of(const Settings& settings, const model::Model& model) {
     return data::images({.path = path,
                          .transform = transform,
                          .seed = settings.engine.seed,
-                         .labels = model.num_labels,
+                         .labels = model.labels,
                          .percentage = settings.dataset_percentage,
                          .most = settings.dataset_size,
                          .held_out = settings.held_out,

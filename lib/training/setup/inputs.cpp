@@ -14,6 +14,7 @@
 #include "data/images.hpp"
 #include "image/listing.hpp"
 #include "model/peft.hpp"
+#include "model/vit.hpp"
 #include "tensorfile/state_dict.hpp"
 #include "token/tokenize.hpp"
 #include "token/tokenizer.hpp"
@@ -30,12 +31,46 @@ std::string tokenizer_of(const config::Reading& config, const std::string& folde
   return token::holds_tokenizer(folder) ? folder : "";
 }
 
-/// If a model has no labels, the classes of the data set become its labels.
+/// A classifier with the folder's number of labels has them: they number the classes of the data set. A new one has the
+/// classes, in alphabetical order.
 void choose_labels(Settings& s) {
   if (s.dataset == data::kGenerated) return;
-  s.model.labels = image::classes_of(data::find(s.dataset));
-  if (s.model.num_labels == 0 && !std::filesystem::is_directory(s.model.name))
-    s.model.num_labels = static_cast<std::int64_t>(s.model.labels.size());
+  const std::string path = data::find(s.dataset);
+  const std::vector<std::string> classes = image::classes_of(path);
+  const std::int64_t count = std::ssize(classes);
+  const bool folder = std::filesystem::is_directory(s.model.name);
+  const std::vector<std::string> own = folder ? model::labels(s.model.name) : std::vector<std::string>();
+  const std::int64_t labels = s.model.num_labels > 0 ? s.model.num_labels : folder ? std::ssize(own) : count;
+  if (count < 2 || count > labels) return;
+  if (labels != std::ssize(own)) {
+    s.model.num_labels = labels;
+    s.model.labels = model::unnamed(labels);
+    std::ranges::copy(classes, s.model.labels.begin());
+    return;
+  }
+  const auto numbers = [&](const std::string& name) { return std::ranges::count(own, name); };
+  const auto unknown = std::ranges::find_if(classes, [&](const std::string& name) { return numbers(name) != 1; });
+  const std::string config = s.model.name + "/config.json", few = to_text(count);
+  if (unknown == classes.end()) {
+    if (count < labels)
+      s.notes.push_back(path + " has images of " + few + " of the " + to_text(labels) + " labels in " + config);
+    return;
+  }
+  const bool none = std::ranges::all_of(classes, [&](const std::string& name) { return numbers(name) == 0; });
+  if (none && count == labels) {
+    s.model.labels = classes;
+    if (own != model::unnamed(labels)) {
+      s.notes.push_back("no class of " + path + " is a label in " + config +
+                        ": classes are numbered in alphabetical order, '" + classes[0] + "' is 0, there '" + own[0] +
+                        "'");
+    }
+    return;
+  }
+  throw Error(path, 0,
+              "class '" + *unknown + "' is " +
+                  (numbers(*unknown) > 1 ? "more than one label in " + config : "not a label in " + config) +
+                  ": write the name of each class at its number in id2label" +
+                  (count < labels ? ", or set --num_labels " + few + " for a new classifier" : ""));
 }
 
 /// A model of a known name gets the vocabulary of the requested tokenizer.

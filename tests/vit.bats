@@ -149,6 +149,27 @@ labels() {
   grep -q '^class class[012]: accuracy: ' log || complain "no table of classes"
   grep -qE 'Step 30, .*valid_accuracy: ' log || complain "no accuracy in the line of a step: $(grep 'Step 30' log)"
   run -0 zs-runs show "$(basename taught/2*)" --registry taught
+@test "vit: preprocessor_config.json is honoured or refused, and an export has the one that was trained with" {
+  local small=(--dataset pictures --max_steps 1 --batch_size 1 --gradient_accumulation_steps 1 --validation_fraction 0.5)
+  file() { jq -c "$1" "$2/preprocessor_config.json"; }
+  rm -rf seen
+  cp -r vit seen
+  [[ $(file '[.size.height, .image_mean[0], .resample]' vit) == "[32,0.5,2]" ]] || complain "$(cat vit/preprocessor_config.json)"
+  jq '.do_normalize = false' vit/preprocessor_config.json >seen/preprocessor_config.json
+  train 1 --model_name seen "${small[@]}" --dump_batches raw.h5 --save_pretrained without
+  run -0 /usr/bin/python3 -c 'import h5py; x = h5py.File("raw.h5")["pixels"][:]; print(x.min() >= 0, x.max() <= 1, abs(x * 255 - (x * 255).round()).max() < 1e-3)'
+  [[ $output == "True True True" ]] || complain "normalised: $output"
+  [[ $(file '.do_normalize and .image_mean == [0, 0, 0] and .image_std == [1, 1, 1]' without) == true ]] || complain "$(cat without/preprocessor_config.json)"
+  train 1 --model_name seen "${small[@]}" --image_mean 0.2,0.3,0.4 --image_std 0.1 --image_size 48 --use_augmentation --save_pretrained other --save_final true --output_dir exported
+  [[ $(file '[.size.shortest_edge, .image_mean, .image_std[2], .do_center_crop]' other) == "[48,[0.2,0.3,0.4],0.1,true]" ]] || complain "$(cat other/preprocessor_config.json)"
+  zs-runs export "$(echo exported/2*)" again-exported
+  cmp other/preprocessor_config.json again-exported/preprocessor_config.json || complain "another in the run's export"
+  jq '.resample = 0' vit/preprocessor_config.json >seen/preprocessor_config.json
+  run -2 train 1 --model_name seen "${small[@]}"
+  [[ $output == *"seen/preprocessor_config.json: resample is 0, zs knows 2 (bilinear) and 3 (bicubic): write one of them" ]] || complain "$output"
+  verdict
+}
+
   for key in final_valid_loss final_valid_accuracy test_loss test_accuracy total_steps total_epochs model_size_M samples_per_second class_accuracy.class0; do
     [[ $output == *"$key"* ]] || complain "not in the index: $key"
   done

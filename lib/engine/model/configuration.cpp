@@ -85,7 +85,7 @@ void Configuration::require(const char* key, std::initializer_list<nlohmann::jso
 
 void Configuration::require_known(std::string_view keys, const std::string& what) const {
   for (const auto& [key, value] : values_->items()) {
-    if (value.is_null() || value == false || value == "" || has_word(keys, key)) continue;
+    if (value.is_null() || value == false || value == "" || key.starts_with('_') || has_word(keys, key)) continue;
     refuse(key, "is not known, of " + what + ": what it changes zs does not compute, leave it out if that is nothing");
   }
 }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -56,6 +57,17 @@ TEST_CASE("image: JPEG and PNG of every kind become the pixels that Pillow has, 
     ++files;
   }
   CHECK(files == 9);
+}
+
+TEST_CASE("image: bicubic as Pillow resizes") {
+  // Image.open("rgb.png").resize(SIZE, BICUBIC), Pillow 11
+  const Image image = read(kFolder + "rgb.png"), small = resized(image, {0, 0, 37, 23}, 6, 4, Filter::bicubic),
+              wide = resized(image, {0, 0, 37, 23}, 41, 3, Filter::bicubic);
+  const std::vector<std::uint8_t> first = {213, 47,  115, 148, 88,  69,  28, 132, 46,
+                                           195, 185, 60,  160, 205, 106, 23, 108, 157};
+  CHECK(std::equal(first.begin(), first.end(), small.rgb.begin()));
+  CHECK(std::accumulate(small.rgb.begin(), small.rgb.end(), 0) == 9098);
+  CHECK(std::accumulate(wide.rgb.begin(), wide.rgb.end(), 0) == 46523);
 }
 
 TEST_CASE("image: a part of an image is resized as if it were all of it") {

@@ -11,6 +11,15 @@ namespace {
 
 constexpr int kBits = 32 - 8 - 2;  // for a weight: 8 for a pixel, 2 to spare
 
+/// The weight of a pixel so far away, and how far a filter reaches.
+double weight(Filter filter, double away) {
+  if (filter == Filter::bilinear) return away < 1 ? 1 - away : 0;
+  constexpr double A = -0.5;
+  if (away < 1) return ((A + 2) * away - (A + 3)) * away * away + 1;
+  return away < 2 ? (((away - 5) * away + 8) * away - 4) * A : 0;
+}
+double reach(Filter filter) { return filter == Filter::bilinear ? 1 : 2; }
+
 /// Weights of a row's or column's pixels for each pixel of the result.
 struct Weights {
   struct Span {
@@ -21,8 +30,9 @@ struct Weights {
   std::int64_t most = 0;
 
   /// From `in` to `out` pixels.
-  Weights(std::int64_t in, std::int64_t out) {
-    const double scale = static_cast<double>(in) / static_cast<double>(out), support = std::max(scale, 1.0);
+  Weights(std::int64_t in, std::int64_t out, Filter filter) {
+    const double scale = static_cast<double>(in) / static_cast<double>(out), wider = std::max(scale, 1.0),
+                 support = reach(filter) * wider;
     most = static_cast<std::int64_t>(std::ceil(support)) * 2 + 1;
     values.resize(static_cast<std::size_t>(out * most));
     std::vector<double> exact(static_cast<std::size_t>(most));
@@ -32,12 +42,13 @@ struct Weights {
                          end = std::min(in, static_cast<std::int64_t>(center + support + 0.5));
       double sum = 0;
       for (std::int64_t x = first; x < end; ++x) {
-        const double away = std::fabs((static_cast<double>(x) - center + 0.5) * (1 / support));
-        sum += exact[static_cast<std::size_t>(x - first)] = away < 1 ? 1 - away : 0;
+        const double away = std::fabs((static_cast<double>(x) - center + 0.5) * (1 / wider));
+        sum += exact[static_cast<std::size_t>(x - first)] = weight(filter, away);
       }
-      for (std::int64_t x = 0; x < end - first; ++x)
-        values[static_cast<std::size_t>(i * most + x)] =
-            static_cast<std::int32_t>(0.5 + exact[static_cast<std::size_t>(x)] / sum * (1 << kBits));
+      for (std::int64_t x = 0; x < end - first; ++x) {
+        const double scaled = exact[static_cast<std::size_t>(x)] / sum * (1 << kBits);
+        values[static_cast<std::size_t>(i * most + x)] = static_cast<std::int32_t>(scaled + (scaled < 0 ? -0.5 : 0.5));
+      }
       spans.push_back({first, end - first});
     }
   }
@@ -49,14 +60,14 @@ constexpr std::int32_t kHalf = 1 << (kBits - 1);
 
 }  // namespace
 
-Image resized(const Image& image, const Box& box, std::int64_t width, std::int64_t height) {
+Image resized(const Image& image, const Box& box, std::int64_t width, std::int64_t height, Filter filter) {
   const std::uint8_t* const corner = image.rgb.data() + (box.top * image.width + box.left) * 3;
   std::vector<std::uint8_t> narrow(static_cast<std::size_t>(width * box.height * 3));
   if (width == box.width) {
     for (std::int64_t y = 0; y < box.height; ++y)
       std::copy_n(corner + y * image.width * 3, width * 3, narrow.data() + y * width * 3);
   } else {
-    const Weights weights(box.width, width);
+    const Weights weights(box.width, width, filter);
     for (std::int64_t y = 0; y < box.height; ++y) {
       std::uint8_t* out = narrow.data() + y * width * 3;
       for (std::int64_t x = 0; x < width; ++x, out += 3) {
@@ -75,7 +86,7 @@ Image resized(const Image& image, const Box& box, std::int64_t width, std::int64
   }
   if (height == box.height) return {width, height, std::move(narrow)};
   Image result{width, height, std::vector<std::uint8_t>(static_cast<std::size_t>(width * height * 3))};
-  const Weights weights(box.height, height);
+  const Weights weights(box.height, height, filter);
   std::vector<std::int32_t> sums(static_cast<std::size_t>(width * 3));
   for (std::int64_t y = 0; y < height; ++y) {
     const auto [first, count] = weights.spans[static_cast<std::size_t>(y)];
@@ -122,10 +133,10 @@ void apply(const Transform& transform, const Image& image, bool training, std::u
   Box box{0, 0, image.width, image.height};
   bool mirrored = false;
   Image made;
-  if (transform.augmentation && !training) {
+  if (transform.augmentation ? !training : transform.middle) {
     // The shorter side becomes S, and the middle of the longer one stays (torchvision's Resize and CenterCrop).
     const std::int64_t shorter = std::min(image.width, image.height);
-    const Image whole = resized(image, box, S * image.width / shorter, S * image.height / shorter);
+    const Image whole = resized(image, box, S * image.width / shorter, S * image.height / shorter, transform.filter);
     const auto before = [&](std::int64_t side) {  // to the even number, as Python rounds
       const std::int64_t more = side - S;
       return more / 2 + (more % 2 == 1 && more / 2 % 2 == 1);
@@ -137,7 +148,7 @@ void apply(const Transform& transform, const Image& image, bool training, std::u
       box = by.box;
       mirrored = by.mirrored;
     }
-    made = resized(image, box, S, S);
+    made = resized(image, box, S, S, transform.filter);
   }
   for (std::size_t c = 0; c < 3; ++c) {
     std::array<float, 256> value;  // in float32 operation by operation, as torchvision has it

@@ -14,14 +14,19 @@ struct Box {
   std::int64_t left = 0, top = 0, width = 0, height = 0;
 };
 
-/// The part, resized bilinearly with antialiasing in the fixed-point arithmetic of Pillow's resize(BILINEAR): the same
-/// bytes. REQUIRES: the box is inside the image, sizes are at least 1.
-Image resized(const Image& image, const Box& box, std::int64_t width, std::int64_t height);
+enum class Filter { bilinear, bicubic };
+
+/// The part, resized with antialiasing in the fixed-point arithmetic of Pillow's resize(BILINEAR) or resize(BICUBIC):
+/// the same bytes. REQUIRES: the box is inside the image, sizes are at least 1.
+Image resized(const Image& image, const Box& box, std::int64_t width, std::int64_t height,
+              Filter filter = Filter::bilinear);
 
 /// How images become samples. The defaults are the values of Hugging Face's image processor for ViT.
 struct Transform {
   std::int64_t size = 224;    ///< side length of a sample in pixels
-  bool augmentation = false;  ///< training: a random part, perhaps mirrored; evaluation: the middle. false: squeeze all
+  bool augmentation = false;  ///< training: a random part, perhaps mirrored; evaluation: the middle
+  bool middle = false;        ///< without augmentation: take the middle, too; false: squeeze all
+  Filter filter = Filter::bilinear;
   std::array<double, 3> mean = {0.5, 0.5, 0.5}, std = {0.5, 0.5, 0.5};  ///< per channel, in 0 to 1
 };
 

@@ -43,8 +43,9 @@ struct Progress {
 
 /// The files of a model besides its tensors.
 struct ModelFiles {
-  std::string config;     ///< the text of config.json
-  std::string adapter{};  ///< that of adapter_config.json; "" if the model has no adapters
+  std::string config;          ///< the text of config.json
+  std::string adapter{};       ///< that of adapter_config.json; "" if the model has no adapters
+  std::string preprocessor{};  ///< that of preprocessor_config.json; "" if the model takes no images
 };
 
 /// Writes a checkpoint under a temporary name and renames it when all of it is on disk. All calls are COLLECTIVE; every
@@ -86,9 +87,9 @@ std::optional<Progress> peek(const std::string& folder);
 /// another model, and if ranks read different content. COLLECTIVE.
 std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);
 
-/// Writes the parameters as Hugging Face's from_pretrained loads them: model.safetensors, config.json, and copies of
-/// the tokenizer's files in the folder `tokenizer`, or "" for none. For a model with adapters it writes only these, as
-/// peft's from_pretrained loads them: adapter_model.safetensors, adapter_config.json. Throws zs::Error, located.
+/// Writes the parameters as Hugging Face's from_pretrained loads them: model.safetensors, its other files, and copies
+/// of the tokenizer's files in the folder `tokenizer`, or "" for none. For a model with adapters it writes only these,
+/// as peft's from_pretrained loads them: adapter_model.safetensors, adapter_config.json. Throws zs::Error, located.
 /// REQUIRES: prepare_pretrained(). COLLECTIVE.
 void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder, const ModelFiles& model,
                      const std::string& tokenizer);

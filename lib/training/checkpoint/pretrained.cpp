@@ -78,6 +78,7 @@ void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string
   comm::together(group, "writing of " + folder, [&] {
     if (group.rank() != 0) return;
     write_file(folder + (adapters ? "/adapter_config.json" : "/config.json"), adapters ? model.adapter : model.config);
+    if (!model.preprocessor.empty()) write_file(folder + "/preprocessor_config.json", model.preprocessor);
     if (!tokenizer.empty()) pretrained::copy_tokenizer(tokenizer, folder);
   });
 }

@@ -211,6 +211,7 @@ Writer::Writer(comm::Group& group, zero::Engine& engine, const std::string& fold
     }
     write_file(temporary_ + "/config.json", model.config);
     if (!model.adapter.empty()) write_file(temporary_ + "/adapter_config.json", model.adapter);
+    if (!model.preprocessor.empty()) write_file(temporary_ + "/preprocessor_config.json", model.preprocessor);
   });
 }
 

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kTokenizer =
     "tokenizer.json tokenizer.model tokenizer_config.json chat_template.jinja vocab.json merges.txt "
     "special_tokens_map.json "
-    "added_tokens.json preprocessor_config.json generation_config.json";
+    "added_tokens.json generation_config.json";
 
 void put(const fs::path& from, const fs::path& to) {
   std::error_code failure;
@@ -189,6 +189,8 @@ Exported export_run(const std::string& run, const std::string& checkpoint, const
     for (const auto& entry : weights.entries()) tensors.emplace_back(entry.name, entry.tensor);
   tensorfile::write_safetensors(to + "/model.safetensors", tensors);
   write_file(to + "/config.json", Input(configuration).read_all());
+  const std::string preprocessor = "/preprocessor_config.json";
+  if (fs::exists(done.checkpoint + preprocessor)) put(done.checkpoint + preprocessor, to + preprocessor);
   if (const std::string tokenizer = tokenizer_of(run); !tokenizer.empty())
     done.tokenizer = copy_tokenizer(tokenizer, to) > 0;
   done.tensors = static_cast<int>(tensors.size());

@@ -8,8 +8,8 @@
 
 namespace zs::pretrained {
 
-/// Copies the files of the tokenizer `from`, a folder or a file, and of the image preprocessing, into the folder `to`.
-/// Returns the number of files. Throws Error with the path.
+/// Copies the files of the tokenizer `from`, a folder or a file, into the folder `to`. Returns the number of files.
+/// Throws Error with the path.
 int copy_tokenizer(const std::string& from, const std::string& to);
 
 struct Exported {

@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.hpp"
@@ -15,6 +14,7 @@
 #include "image/listing.hpp"
 #include "model/peft.hpp"
 #include "model/vit.hpp"
+#include "setup/preprocessor.hpp"
 #include "tensorfile/state_dict.hpp"
 #include "token/tokenize.hpp"
 #include "token/tokenizer.hpp"
@@ -126,32 +126,22 @@ std::array<double, 3> of_channels(const std::vector<std::string>& given, const s
   return shares;
 }
 
-/// The values that the user asked for, else those in the folder of the model.
+/// Sets the values that the user asked for.
 template <config::Key key>
-std::array<double, 3> channels(const config::Reading& config, const Settings& s, config::Setting<key> which) {
+void choose_channels(const config::Reading& config, config::Setting<key> which, std::array<double, 3>& values) {
+  if (!config.given(which)) return;
   const std::string_view name = config::Setting<key>::row.key;
-  const std::vector<std::string> asked = config[which];
-  const std::string path = s.model.name + "/preprocessor_config.json";
-  const std::string word(name.substr(name.find('.') + 1));
-  const bool positive = word == "image_std";
-  if (!config.given(which) && std::filesystem::exists(path)) {
-    const auto file = model::Configuration::read(path).values();
-    if (file.contains(word)) {
-      config::Config stored;
-      stored.set(std::string(name), file[word].dump(), path);
-      return of_channels(stored.list(name), path + ": " + std::string(name) + " is " + file[word].dump(), positive);
-    }
-  }
   const config::Entry* const entry = config.entry(which);
-  return of_channels(asked.empty() ? std::vector<std::string>{std::string(config::Setting<key>::row.fallback)} : asked,
-                     entry ? entry->origin + ": " + std::string(name) + " is " + entry->value : "", positive);
+  values = of_channels(config[which], entry->origin + ": " + std::string(name) + " is " + entry->value,
+                       name == "data.image_std");
 }
 
-/// How images become samples.
-void choose_transform(const config::Reading& config, Settings& s) {
+/// How images become samples of that size.
+void choose_transform(const config::Reading& config, Settings& s, std::int64_t size) {
+  s.transform = read_preprocessor(s.model.name, size, config.given(setting<"model.image_size">));
   s.transform.augmentation = config[setting<"data.use_augmentation">];
-  s.transform.mean = channels(config, s, setting<"data.image_mean">);
-  s.transform.std = channels(config, s, setting<"data.image_std">);
+  choose_channels(config, setting<"data.image_mean">, s.transform.mean);
+  choose_channels(config, setting<"data.image_std">, s.transform.std);
   s.skip_bad_images = config[setting<"data.skip_bad_images">];
 }
 
@@ -178,7 +168,6 @@ void choose_inputs(const config::Reading& config, Settings& s) {
     s.model.num_labels = config[setting<"model.num_labels">].value_or(0);
     choose_beginning(config, s);
     choose_labels(s);
-    choose_transform(config, s);
     s.num_workers =
         static_cast<int>(config[setting<"data.num_workers">].value_or(std::max(1, token::processors() / s.ranks)));
   } else {
@@ -203,6 +192,7 @@ void choose_inputs(const config::Reading& config, Settings& s) {
   s.dataset_percentage = config[setting<"data.dataset_percentage">];
   s.dataset_size = config[setting<"data.dataset_size">].value_or(0);
   const model::Model model = model::make(s.model);
+  if (images) choose_transform(config, s, model.image_size);
   if (model.published && s.checkpoint.empty() && !config.given(setting<"initialization.init_type">)) {
     s.notes.push_back(model.name +
                       " begins from random values: its published weights come with a folder that save_pretrained "

@@ -12,6 +12,7 @@
 #include "config/reading.hpp"
 #include "model/peft.hpp"
 #include "setup/describe.hpp"
+#include "setup/preprocessor.hpp"
 #include "setup/signals.hpp"
 
 namespace zs::train {
@@ -23,7 +24,8 @@ Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& setting
       folder_(comm::broadcast(group, folder, 0, "agreement on the run's folder")),
       model_folder_(model.folder),
       files_{model.config_json,
-             settings.model.adaptation.adapts() ? model::peft_json(model, settings.model.adaptation) : ""},
+             settings.model.adaptation.adapts() ? model::peft_json(model, settings.model.adaptation) : "",
+             model.takes_images() ? setup::preprocessor_json(settings.transform) : ""},
       other_(checkpoint::form_of(settings.checkpoint_format, group, engine)) {}
 
 std::string Saving::name(std::int64_t step, bool last) const {

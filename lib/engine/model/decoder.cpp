@@ -61,17 +61,20 @@ class Embedding final : public unit::Unit {
                  ? std::vector<unit::Extra>{{.suffix = "lm_head.weight", .same_as = "model.embed_tokens.weight"}}
                  : std::vector<unit::Extra>{}),
         kernels_(shared.kernels),
-        scale_(shared.family->scaled_embedding ? std::sqrt(static_cast<double>(shared.decoder.C)) : 1) {}
+        scale_(shared.family->scaled_embedding ? std::sqrt(static_cast<double>(shared.decoder.C)) : 1),
+        padding_(shared.decoder.padding) {}
 
   Tensor forward(const Tensor&, std::span<const Tensor> owned, std::span<const Tensor>,
                  const ForwardContext& context) const override {
-    const Tensor x_BTC = kernels_->embedding(owned[0], context.batch.inputs);
+    Tensor x_BTC = kernels_->embedding(owned[0], context.batch.inputs);
+    if (padding_ >= 0) x_BTC = at::where(context.batch.inputs.eq(padding_).unsqueeze(-1), x_BTC.detach(), x_BTC);
     return scale_ == 1 ? x_BTC : x_BTC * at::full({}, scale_, x_BTC.options());  // of 16 bits, the scale is too
   }
 
  private:
   const kernel::Kernels* kernels_;
   double scale_;
+  std::int64_t padding_;
 };
 
 /// Parameters of a block, and the place of each; joined, q and gate are all of their matrix.

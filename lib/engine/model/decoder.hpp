@@ -30,7 +30,7 @@ struct Description {
   bool scaled_embedding = false;   ///< by the root of the width
   std::int64_t window_period = 1;  ///< every such layer has no window; 1: all have one, if there is one
   kernel::Activation activation = kernel::Activation::silu;
-  bool pads = false;                     ///< its class has a padding token unless config.json disables it
+  std::int64_t padding = -1;             ///< the padding token of its class; -1: none unless config.json has one
   bool two_ropes = false;                ///< layers with a window have separate rotary positions
   const char* rope = nullptr;            ///< rope_parameters of a config.json that has none: JSON
   bool sinks = false;                    ///< heads have attention sinks
@@ -46,6 +46,7 @@ struct Decoder {
   double epsilon, dropout;
   double scale, score_cap, logit_cap;  ///< as in kernel::Attending
   std::vector<std::int64_t> windows;   ///< of each layer; 0: unlimited
+  std::int64_t padding;                ///< token whose embedding no input trains (padding_idx); -1: none
   Rope rope, local_rope;               ///< local: for layers with a window
   Mixture mixture{};
 };

@@ -70,6 +70,17 @@ std::int64_t head_width(const Configuration& config, const Size& size) {
   if (!config.has("head_dim") && size.width % size.heads != 0)
     config.refuse("hidden_size", "is " + to_text(size.width) + ", which num_attention_heads " + to_text(size.heads) +
                                      " does not divide, and head_dim is missing");
+/// The row of the embedding that is for padding; -1 if none is. A model by name has none, a folder that of its class.
+std::int64_t padding(const Description& family, const Configuration& config, const Model& model) {
+  const char* const key = "pad_token_id";
+  const bool said = config.values().contains(key);
+  if (!config.has(key)) return said || model.folder.empty() || family.padding >= model.vocab_size ? -1 : family.padding;
+  const std::int64_t token = config.integer(key, 0, -model.vocab_size);
+  if (token >= model.vocab_size)
+    config.refuse(key, "is " + to_text(token) + ", expected less than vocab_size " + to_text(model.vocab_size));
+  return token < 0 ? token + model.vocab_size : token;  // counted from the end, as torch's Embedding does
+}
+
   const std::int64_t D = config.integer("head_dim", size.width / size.heads, 2);
   if (D % 2 != 0) config.refuse("head_dim", "is " + to_text(D) + ": halves are rotated, so it must be even");
   return D;
@@ -229,6 +240,7 @@ Decoder read_decoder(const Description& family, const Configuration& given, cons
   Decoder s{.C = model.width,
             .H = model.num_heads,
             .K = key_value_heads(config, size),
+            .padding = padding(family, given, model),
             .D = head_width(config, size),
             .I = config.integer("intermediate_size", 1),
             .V = model.vocab_size,
@@ -317,7 +329,7 @@ std::string decoder_json(const Description& family, const Decoder& s, const Mode
   put("final_logit_softcapping", or_null(s.logit_cap));
   put("attention_bias", s.output_bias);
   json["attention_dropout"] = settings.dropout;
-  if (family.pads) json["pad_token_id"] = Json();
+  if (s.padding >= 0 || family.padding >= 0) json["pad_token_id"] = s.padding >= 0 ? Json(s.padding) : Json();
   put("mlp_bias", s.mlp_bias);
   if (family.experts) put_mixture(family, s.mixture, json);
   json["initializer_range"] = settings.init_std;

@@ -59,7 +59,7 @@ const Description kOlmo2 = {
     .norm_after = true,
     .head_norm = HeadNorm::all,
     .norm_scale = NormScale::wide,
-    .pads = true};
+    .padding = 1};
 
 /// Phi 3 and 4 (Abdin et al. 2024): matrices that are multiplied with the same are one.
 const Description kPhi3 = {
@@ -71,7 +71,7 @@ const Description kPhi3 = {
     .keys = {"sliding_window", "original_max_position_embeddings"},
     .ignored = {"full_attn_mod", "interpolate_factor"},
     .joined = true,
-    .pads = true};
+    .padding = 32000};
 
 /// Gemma 2 (Gemma team 2024): norms before and after, whose weights are 1 less than they multiply with; scores and
 /// logits have caps; every other layer has a window.
@@ -89,7 +89,7 @@ const Description kGemma2 = {
     .scaled_embedding = true,
     .window_period = 2,
     .activation = kernel::Activation::gelu_tanh,
-    .pads = true};
+    .padding = 0};
 
 /// Gemma 3, its models of text (Gemma team 2025): queries and keys are normalised instead of a cap on scores; five of
 /// six layers have a window and separate rotary positions.
@@ -108,7 +108,7 @@ const Description kGemma3 = {
     .scaled_embedding = true,
     .window_period = 6,
     .activation = kernel::Activation::gelu_tanh,
-    .pads = true,
+    .padding = 0,
     .two_ropes = true};
 
 constexpr ExpertNames kMixtralNames = {.router = "block_sparse_moe.gate",

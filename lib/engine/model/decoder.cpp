@@ -308,7 +308,7 @@ class Head final : public unit::Unit {
                  const ForwardContext& context) const override {
     const Tensor loss = of_tokens(x_BTC, owned, borrowed, context);
     const Mixture& mixture = shared_.decoder.mixture;
-    return mixture.adds_auxiliary ? loss + auxiliary_loss(mixture, context) : loss;
+    return mixture.adds_auxiliary && context.training ? loss + auxiliary_loss(mixture, context) : loss;
   }
 
   std::vector<Tensor> forward_chunks(std::span<const unit::Chunk> chunks,
@@ -316,7 +316,7 @@ class Head final : public unit::Unit {
     std::vector<Tensor> losses;
     for (const unit::Chunk& chunk : chunks)
       losses.push_back(of_tokens(chunk.x, chunk.owned, chunk.borrowed, chunk.context));
-    if (!shared_.decoder.mixture.adds_auxiliary) return losses;
+    if (!shared_.decoder.mixture.adds_auxiliary || !chunks.front().context.training) return losses;
     const std::vector<Tensor> more = auxiliary_losses(shared_.decoder.mixture, chunks, sequence);
     for (std::size_t i = 0; i < losses.size(); ++i) losses[i] = losses[i] + more[i];
     return losses;

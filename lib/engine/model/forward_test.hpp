@@ -20,11 +20,11 @@ inline at::Tensor beginning(const unit::Unit& unit, std::uint64_t seed, std::int
 }
 
 /// Of a micro-batch, parameters being as they begin with `seed` 3.
-inline Forward forward(const Model& model, const unit::Batch& batch) {
+inline Forward forward(const Model& model, const unit::Batch& batch, bool training = false) {
   const at::NoGradGuard no_grad;
   Forward made;
   at::Tensor beside;
-  const unit::ForwardContext context{.batch = batch, .training = false, .logits = &made.logits, .beside = &beside};
+  const unit::ForwardContext context{.batch = batch, .training = training, .logits = &made.logits, .beside = &beside};
   std::vector<std::vector<at::Tensor>> parameters;
   for (const auto& unit : model.units) {
     parameters.push_back(unit::views(*unit, beginning(*unit, 3, 0, unit->numel())));

@@ -13,7 +13,7 @@ namespace zs::unit {
 struct ForwardContext {
   const Batch& batch;
   std::uint64_t stream = 0;      ///< key of (seed, step, leaf)
-  bool training = true;          ///< false disables dropout
+  bool training = true;          ///< false disables dropout and the experts' auxiliary loss
   at::Tensor* logits = nullptr;  ///< if not null, the last unit stores the logits of its loss, [B, T, V] or [B, L]
   /// A running sum next to the output, float32 and differentiable: a unit gets the sum of the units before it,
   /// undefined for the first ones, and may add a term. Null: this forward has no such sum.

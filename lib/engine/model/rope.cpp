@@ -152,11 +152,15 @@ Rope rope_of(const Configuration& config, const RopeDefaults& family) {
   if (!config.has(kNow)) return rope_in(config.part(kThen), defaults);
   const Rope rope = rope_in(config.part(kNow), defaults);
   if (!config.has(kThen)) return rope;
-  // Files for old and new transformers say it twice; theta stands outside of the old key.
-  Rope then = rope_in(config.part(kThen), defaults);
-  then.theta = rope.theta;
+  // Files for old and new transformers say it twice; theta may stand outside of both.
+  const Rope then = rope_in(config.part(kThen), defaults);
   if (then != rope)
-    config.refuse(kThen, "is " + config.values()[kThen].dump() + ", unlike rope_parameters: leave one of them out");
+    config.refuse(kThen,
+                  "is " + config.values()[kThen].dump() + ", unlike rope_parameters" +
+                      (then.theta == rope.theta ? ""
+                                                : ": without rope_theta it has " + nlohmann::json(then.theta).dump() +
+                                                      ", and that " + nlohmann::json(rope.theta).dump()) +
+                      ": leave one of them out");
   return rope;
 }
 

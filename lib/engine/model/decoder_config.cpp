@@ -30,7 +30,8 @@ constexpr std::string_view kElsewhere =
     "transformers_version typical_p unsloth_fixed unsloth_version use_cache pruned_heads num_labels "
     "quantization_config";
 /// For these keys null means none; it does not select the fallback.
-constexpr std::string_view kNullable = "sliding_window attn_logit_softcapping final_logit_softcapping";
+constexpr std::string_view kNullable =
+    "sliding_window attn_logit_softcapping final_logit_softcapping num_key_value_heads";
 /// More experts than any model has; each has separate parameters.
 constexpr std::int64_t kMostExperts = 1 << 14;
 /// The keys that windows() reads.

@@ -21,6 +21,17 @@ constexpr const char* kSizes[] = {"n_layer",           "n_embd",     "n_head",
                                   "hidden_size",       "image_size", "num_attention_heads",
                                   "intermediate_size", "patch_size", "max_position_embeddings"};
 
+/// Keys of every model that change no step of a training, or that zs takes from options (dropout, initial values,
+/// dtype).
+constexpr std::string_view kElsewhere =
+    "architectures attention_dropout auto_map begin_suppress_tokens bos_token_id cache_implementation "
+    "chunk_size_feed_forward decoder_start_token_id diversity_penalty dtype early_stopping embd_pdrop eos_token_id "
+    "exponential_decay_length_penalty id2label initializer_range label2id length_penalty max_length min_length "
+    "no_repeat_ngram_size encoder_no_repeat_ngram_size num_beam_groups num_beams num_return_sequences pad_token_id "
+    "prefix problem_type repetition_penalty resid_pdrop return_dict sep_token_id suppress_tokens "
+    "task_specific_params temperature tokenizer_class top_k top_p torch_dtype transformers.js_config "
+    "transformers_version typical_p unsloth_fixed unsloth_version use_cache pruned_heads num_labels "
+    "quantization_config";
 }  // namespace
 
 Configuration::Configuration(std::string where, const nlohmann::json& values)
@@ -88,6 +99,10 @@ void Configuration::require_known(std::string_view keys, const std::string& what
     if (value.is_null() || value == false || value == "" || key.starts_with('_') || has_word(keys, key)) continue;
     refuse(key, "is not known, of " + what + ": what it changes zs does not compute, leave it out if that is nothing");
   }
+}
+
+void Configuration::require_known_of_type(std::string_view keys, const std::string& type) const {
+  require_known(std::string(keys) + " model_type " + std::string(kElsewhere), "a model of type " + type);
 }
 
 }  // namespace zs::model

@@ -29,9 +29,12 @@ class Configuration {
 
   /// Throws zs::Error unless the key is missing or has one of the supported `values`.
   void require(const char* key, std::initializer_list<nlohmann::json> values) const;
-  /// Throws zs::Error at a key that is not one of `keys`, words with blanks between, unless it is off: null, false or a
-  /// text that means none. `what` is the owner of the keys.
+  /// Throws zs::Error at a key that is not one of `keys`, words with blanks between, unless it is off (null, false or a
+  /// text that means none) or begins with _, as transformers' notes for itself do. `what` is the owner of the keys.
   void require_known(std::string_view keys, const std::string& what) const;
+  /// The same of a whole config.json of a model of that type: keys that every file may have, and that change no step of
+  /// a training, are known.
+  void require_known_of_type(std::string_view keys, const std::string& type) const;
   /// Throws zs::Error: where, the key and `why`.
   [[noreturn]] void refuse(const std::string& key, const std::string& why) const;
 

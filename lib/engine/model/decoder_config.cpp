@@ -17,18 +17,7 @@ using Json = nlohmann::json;
 constexpr std::string_view kDecide =
     "hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads head_dim hidden_act "
     "rms_norm_eps vocab_size max_position_embeddings tie_word_embeddings rope_parameters rope_theta rope_scaling "
-    "partial_rotary_factor model_type";
-/// Keys of every model that change no step of a training, or that zs takes from options (dropout, initial values,
-/// dtype).
-constexpr std::string_view kElsewhere =
-    "architectures attention_dropout auto_map begin_suppress_tokens bos_token_id cache_implementation "
-    "chunk_size_feed_forward decoder_start_token_id diversity_penalty dtype early_stopping embd_pdrop eos_token_id "
-    "exponential_decay_length_penalty id2label initializer_range label2id length_penalty max_length min_length "
-    "no_repeat_ngram_size encoder_no_repeat_ngram_size num_beam_groups num_beams num_return_sequences pad_token_id "
-    "prefix problem_type repetition_penalty resid_pdrop return_dict sep_token_id suppress_tokens "
-    "task_specific_params temperature tokenizer_class top_k top_p torch_dtype transformers.js_config "
-    "transformers_version typical_p unsloth_fixed unsloth_version use_cache pruned_heads num_labels "
-    "quantization_config";
+    "partial_rotary_factor";
 /// For these keys null means none; it does not select the fallback.
 constexpr std::string_view kNullable =
     "sliding_window attn_logit_softcapping final_logit_softcapping num_key_value_heads";
@@ -58,30 +47,16 @@ Configuration complete(const Description& family, const Configuration& config) {
 }
 
 void require_known(const Description& family, const Configuration& config) {
-  std::string known = std::string(kDecide) + " " + std::string(kElsewhere);
+  std::string known(kDecide);
   if (family.experts) known += " " + std::string(kMixture);
   for (const auto* const keys : {&family.keys, &family.ignored}) known += " " + joined(*keys, " ");
-  for (const auto& [key, value] : config.values().items()) {
-    if (key.starts_with('_')) known += " " + key;  // transformers' notes for itself
-  }
-  config.require_known(known, "a model of type " + family.type);
+  config.require_known_of_type(known, family.type);
 }
 
 std::int64_t head_width(const Configuration& config, const Size& size) {
   if (!config.has("head_dim") && size.width % size.heads != 0)
     config.refuse("hidden_size", "is " + to_text(size.width) + ", which num_attention_heads " + to_text(size.heads) +
                                      " does not divide, and head_dim is missing");
-/// The row of the embedding that is for padding; -1 if none is. A model by name has none, a folder that of its class.
-std::int64_t padding(const Description& family, const Configuration& config, const Model& model) {
-  const char* const key = "pad_token_id";
-  const bool said = config.values().contains(key);
-  if (!config.has(key)) return said || model.folder.empty() || family.padding >= model.vocab_size ? -1 : family.padding;
-  const std::int64_t token = config.integer(key, 0, -model.vocab_size);
-  if (token >= model.vocab_size)
-    config.refuse(key, "is " + to_text(token) + ", expected less than vocab_size " + to_text(model.vocab_size));
-  return token < 0 ? token + model.vocab_size : token;  // counted from the end, as torch's Embedding does
-}
-
   const std::int64_t D = config.integer("head_dim", size.width / size.heads, 2);
   if (D % 2 != 0) config.refuse("head_dim", "is " + to_text(D) + ": halves are rotated, so it must be even");
   return D;
@@ -93,6 +68,17 @@ std::int64_t key_value_heads(const Configuration& config, const Size& size) {
     config.refuse("num_key_value_heads",
                   "is " + to_text(K) + ", which does not divide num_attention_heads " + to_text(size.heads));
   return K;
+}
+
+/// The row of the embedding that is for padding; -1 if none is. A model by name has none, a folder that of its class.
+std::int64_t padding(const Description& family, const Configuration& config, const Model& model) {
+  const char* const key = "pad_token_id";
+  const bool said = config.values().contains(key);
+  if (!config.has(key)) return said || model.folder.empty() || family.padding >= model.vocab_size ? -1 : family.padding;
+  const std::int64_t token = config.integer(key, 0, -model.vocab_size);
+  if (token >= model.vocab_size)
+    config.refuse(key, "is " + to_text(token) + ", expected less than vocab_size " + to_text(model.vocab_size));
+  return token < 0 ? token + model.vocab_size : token;  // counted from the end, as torch's Embedding does
 }
 
 /// The window of each layer; 0 if it has none.
@@ -241,7 +227,6 @@ Decoder read_decoder(const Description& family, const Configuration& given, cons
   Decoder s{.C = model.width,
             .H = model.num_heads,
             .K = key_value_heads(config, size),
-            .padding = padding(family, given, model),
             .D = head_width(config, size),
             .I = config.integer("intermediate_size", 1),
             .V = model.vocab_size,
@@ -255,6 +240,7 @@ Decoder read_decoder(const Description& family, const Configuration& given, cons
             .score_cap = config.real("attn_logit_softcapping", 0),
             .logit_cap = config.real("final_logit_softcapping", 0),
             .windows = windows(family, config, model.num_layers),
+            .padding = padding(family, given, model),
             .rope = rope.global,
             .local_rope = rope.local,
             .mixture = mixture(family, config, model.num_layers, settings)};
@@ -344,8 +330,8 @@ Json decoder_meaning(const Description& family, const Configuration& config) {
   Json decides = Json::object();
   const auto take = [&](std::string_view key) {
     if (!key.starts_with("rope_") && !has_word(kOfLoss, key) && !has_word(kSparse, key) &&
-        key != "partial_rotary_factor" && key != "original_max_position_embeddings" && key != "model_type" &&
-        !has_word(kWindows, key) && config.has(std::string(key).c_str()))
+        key != "partial_rotary_factor" && key != "original_max_position_embeddings" && !has_word(kWindows, key) &&
+        config.has(std::string(key).c_str()))
       decides[std::string(key)] = config.values()[std::string(key)];
   };
   for (const std::string_view key : words_of(kDecide)) take(key);

@@ -200,7 +200,23 @@ class Head final : public unit::Unit {
   Shared shared_;
 };
 
-Size size(const Configuration& config, const Settings&) {
+/// The file with GPT-2's own names of the sizes. Where a size stands under both of its names, the other one counts, as
+/// in GPT2Config.
+Configuration named(const Configuration& given) {
+  nlohmann::json values = given.values();
+  for (const auto& [other, own] : {std::pair("hidden_size", "n_embd"),
+                                   {"max_position_embeddings", "n_positions"},
+                                   {"num_attention_heads", "n_head"},
+                                   {"num_hidden_layers", "n_layer"}}) {
+    if (!values.contains(other)) continue;
+    values[own] = values[other];
+    values.erase(other);
+  }
+  return {given.where(), values};
+}
+
+Size size(const Configuration& given, const Settings&) {
+  const Configuration config = named(given);
   const Size size = {config.integer("n_layer", 12), config.integer("n_embd", 768), config.integer("n_head", 12),
                      config.integer("n_positions", 1024), config.integer("vocab_size", 50257)};
   if (size.width % size.heads != 0)
@@ -234,12 +250,18 @@ std::string config_json(const Model& model, const Shared& shared, const Settings
   return json.dump(2) + "\n";
 }
 
-void build(Model& model, const Configuration& config, const Settings& settings, std::int64_t total) {
+void build(Model& model, const Configuration& given, const Settings& settings, std::int64_t total) {
+  const Configuration config = named(given);
   config.require("activation_function", {"gelu_new", "gelu_pytorch_tanh"});
   config.require("tie_word_embeddings", {true});
   config.require("scale_attn_weights", {true});
   config.require("scale_attn_by_inverse_layer_idx", {false});
   config.require("add_cross_attention", {false});
+  config.require_known_of_type(
+      "n_layer n_head n_embd n_inner n_positions n_ctx n_special vocab_size activation_function layer_norm_epsilon "
+      "tie_word_embeddings scale_attn_weights summary_type summary_use_proj summary_activation summary_proj_to_labels "
+      "summary_first_dropout reorder_and_upcast_attn predict_special_tokens output_past do_sample attn_pdrop",
+      "gpt2");
   const Shared shared{.C = model.width,
                       .H = model.num_heads,
                       .T = model.positions,
@@ -261,7 +283,8 @@ void build(Model& model, const Configuration& config, const Settings& settings, 
   model.config_json = config_json(model, shared, settings);
 }
 
-nlohmann::json meaning(const Configuration& config) {
+nlohmann::json meaning(const Configuration& given) {
+  const Configuration config = named(given);
   nlohmann::json decides = nlohmann::json::object();
   for (const char* const key : {"n_layer", "n_head", "n_embd", "n_positions", "vocab_size", "activation_function",
                                 "layer_norm_epsilon", "tie_word_embeddings"}) {

@@ -163,7 +163,6 @@ class Classifier final : public unit::Unit {
   }
 };
 
-
 std::int64_t own_image_size(const Configuration& config) { return config.integer("image_size", 224); }
 
 /// Patches along a side of `pixels`.
@@ -220,6 +219,11 @@ std::string config_json(const Model& model, const Shared& s, const Settings& set
 void build(Model& model, const Configuration& config, const Settings& settings, std::int64_t total) {
   config.require("hidden_act", {"gelu"});
   config.require("num_channels", {kChannels});
+  config.require_known_of_type(
+      "hidden_size num_hidden_layers num_attention_heads intermediate_size hidden_act hidden_dropout_prob "
+      "attention_probs_dropout_prob layer_norm_eps image_size patch_size num_channels qkv_bias encoder_stride "
+      "pooler_output_size pooler_act",
+      "vit");
   model.image_size = image_size(config, settings);
   model.labels = settings.labels.empty() ? labels_of(config) : settings.labels;
   if (settings.num_labels > 0 && std::ssize(model.labels) != settings.num_labels)

@@ -136,6 +136,8 @@ void require_untied(const unit::Units& units, const Adaptation& how) {
 }
 
 /// transformers 5 stacks these in memory, so peft knows them by names that differ from the names in files.
+  const auto last = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
+  std::set<std::string> of_experts;
 void require_no_experts(const unit::Units& units, const Adaptation& how) {
   for (const auto& unit : units) {
     for (const Parameter& parameter : unit->parameters()) {
@@ -147,6 +149,15 @@ void require_no_experts(const unit::Units& units, const Adaptation& how) {
           any(how.targets, module, [](auto& pattern, auto& name) { return names_module(pattern, name); });
       if (parameter.expert && targeted)
         throw Error(says_targets(how) + ": zs has no adapters for experts (" + module +
+      if (parameter.expert) of_experts.insert(last(module));
+    }
+  }
+  for (const auto& unit : units) {
+    for (const Parameter& parameter : unit->parameters()) {
+      const std::string module = module_of(parameter.name);
+      if (parameter.adapter >= 0 && !parameter.expert && of_experts.contains(last(module)))
+        throw Error(says_targets(how) + ": peft would take an adapter of " + module +
+                    " for one of experts: name products of attention (q_proj, k_proj, v_proj, o_proj)");
                     "): name products of attention");
     }
   }

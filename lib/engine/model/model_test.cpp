@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -200,14 +201,15 @@ TEST_CASE("model: of experts a token meets as many parameters as was published")
 }
 
 TEST_CASE(
-    "model: the auxiliary loss of experts counts all layers and tokens but padding, and is left out where asked") {
+    "model: the auxiliary loss of experts counts all layers and tokens but padding, and is left out where asked, "
+    "and of an evaluation") {
   const at::Tensor tokens = at::randint(0, 256, {2, 24}, unit::generator(5), at::TensorOptions(at::kLong));
   for (const char* const name : {"tiny-mixtral", "tiny-qwen3-moe", "tiny-gpt-oss"}) {
     CAPTURE(name);
     const auto loss = [&](double factor, const unit::Batch& batch) {
       const model::Model model =
           model::make({.name = name, .num_layers = 3, .init_std = 0.1, .router_aux_loss_coef = factor});
-      return forward(model, batch).last.item<double>();
+      return forward(model, batch, true).last.item<double>();
     };
     const unit::Batch whole{tokens, tokens};
     const double without = loss(0, whole), once = loss(1, whole) - without, twice = loss(2, whole) - without;
@@ -216,6 +218,9 @@ TEST_CASE(
     CHECK(once > chosen);
     CHECK(once < 2 * chosen);
     CHECK(twice == doctest::Approx(2 * once).epsilon(1e-6));
+    const model::Model evaluated =
+        model::make({.name = name, .num_layers = 3, .init_std = 0.1, .router_aux_loss_coef = 1});
+    CHECK(forward(evaluated, whole).last.item<double>() == without);
     CHECK(loss(-1, whole) == loss(std::string(name) == "tiny-gpt-oss" ? 0 : 0.001, whole));
     // Other tokens in the place of padding change nothing of it.
     unit::Batch padded{tokens.clone(), tokens.clone(), 1.0F};
@@ -244,6 +249,12 @@ TEST_CASE("model: adapters of experts are refused by name") {
     if (*modules) adaptation.modules = {modules};
     CHECK_THROWS_WITH_AS(make({.name = "tiny-mixtral", .adaptation = adaptation}), what, Error);
   }
+  // peft would take that of a dense layer for one of experts.
+  CHECK_THROWS_WITH_AS(make({.name = "tiny-qwen3-moe", .adaptation = {.rank = 2, .targets = {"all-linear"}}}),
+                       "--lora_targets: peft would take an adapter of model.layers.0.mlp.gate_proj for one of experts: "
+                       "name products of attention (q_proj, k_proj, v_proj, o_proj)",
+                       Error);
+  CHECK_NOTHROW(make({.name = "tiny-qwen3-moe", .adaptation = {.rank = 2, .targets = {"q_proj"}}}));
   // Those of all products are of attention, as peft has them.
   const model::Model model = make({.name = "tiny-gpt-oss", .adaptation = {.rank = 2, .targets = {"all-linear"}}});
   CHECK(target_modules(model.units) == std::vector<std::string>{"k_proj", "o_proj", "q_proj", "v_proj"});
@@ -290,6 +301,104 @@ TEST_CASE("model: documents of one sample see nothing of each other, and each is
       }
     }
   }
+}
+
+namespace {
+
+/// The model of a config.json.
+Model of_file(const TemporaryFolder& folder, const nlohmann::json& config) {
+  write_file(folder.file("config.json"), config.dump());
+  return make({.name = folder.path(), .seq_length = 8, .init_std = 0.1});
+}
+
+/// The gradient of the embedding of tokens.
+at::Tensor embedding_gradient(const Model& model, const at::Tensor& tokens_BT) {
+  std::vector<std::vector<at::Tensor>> parameters;
+  const unit::Batch batch{tokens_BT, tokens_BT};
+  at::Tensor x, beside;
+  const unit::ForwardContext context{.batch = batch, .beside = &beside};
+  for (const auto& unit : model.units) {
+    parameters.push_back(unit::views(*unit, beginning(*unit, 3, 0, unit->numel())));
+    for (at::Tensor& parameter : parameters.back()) parameter = parameter.clone().requires_grad_();
+    const int owner = unit->tied_to();
+    x = unit->forward(x, parameters.back(),
+                      owner < 0 ? std::span<const at::Tensor>() : parameters[static_cast<std::size_t>(owner)], context);
+  }
+  x.backward();
+  return parameters[0][0].grad();
+}
+
+}  // namespace
+
+TEST_CASE("model: no input trains the row of the padding token, in the families that have one") {
+  const TemporaryFolder folder;
+  const at::Tensor tokens = at::randint(0, 9, {2, 8}, unit::generator(5), at::TensorOptions(at::kLong));
+  tokens.fill_diagonal_(7);
+  for (const char* const name :
+       {"tiny", "tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-mistral", "tiny-olmo2", "tiny-phi3", "tiny-gemma2",
+        "tiny-gemma3", "tiny-mixtral", "tiny-qwen3-moe", "tiny-gpt-oss"}) {
+    CAPTURE(name);
+    nlohmann::json config = nlohmann::json::parse(make({.name = name, .num_layers = 2}).config_json);
+    const auto gradient = [&](const nlohmann::json& padding) {
+      config["pad_token_id"] = padding;
+      return embedding_gradient(of_file(folder, config), tokens);
+    };
+    const at::Tensor without = gradient(nullptr), with = gradient(7);
+    if (std::string(name) == "tiny") {
+      CHECK(at::equal(with, without));
+      continue;
+    }
+    CHECK(at::equal(with.narrow(0, 0, 7), without.narrow(0, 0, 7)));
+    CHECK_FALSE(at::equal(with[7], without[7]));
+    if (config["tie_word_embeddings"] == false) CHECK(with[7].abs().max().item<double>() == 0);
+    CHECK(at::equal(gradient(7 - config["vocab_size"].get<std::int64_t>()), with));  // from the end
+    CHECK(nlohmann::json::parse(of_file(folder, config).config_json)["pad_token_id"] == 7);
+    CHECK_THROWS_WITH_AS(gradient(config["vocab_size"]), doctest::Contains("expected less than vocab_size"), Error);
+  }
+  // Without the key a class has its own.
+  nlohmann::json config = nlohmann::json::parse(make({.name = "tiny-gemma2", .num_layers = 2}).config_json);
+  config.erase("pad_token_id");
+  CHECK(nlohmann::json::parse(of_file(folder, config).config_json)["pad_token_id"] == 0);
+}
+
+TEST_CASE("model: the other names of GPT-2's sizes count, and keys that GPT-2 and ViT do not have are refused") {
+  const TemporaryFolder folder;
+  nlohmann::json config = {{"model_type", "gpt2"}, {"vocab_size", 320}, {"n_embd", 24},   {"n_layer", 2},
+                           {"n_head", 4},          {"n_positions", 64}, {"attn_pdrop", 0}};
+  config["num_attention_heads"] = 2;
+  config["hidden_size"] = 32;
+  config["num_hidden_layers"] = 1;
+  config["max_position_embeddings"] = 16;
+  const Model model = of_file(folder, config);
+  CHECK(model.num_heads == 2);
+  CHECK(model.width == 32);
+  CHECK(model.num_layers == 1);
+  CHECK(model.positions == 16);
+  CHECK_NOTHROW(require_same(model, folder.path()));
+  config["alibi"] = true;
+  CHECK_THROWS_WITH_AS(of_file(folder, config), doctest::Contains("alibi is not known, of a model of type gpt2"),
+                       Error);
+  nlohmann::json vit = nlohmann::json::parse(make({.name = "tiny-vit"}).config_json);
+  vit["num_register_tokens"] = 4;
+  write_file(folder.file("config.json"), vit.dump());
+  CHECK_THROWS_WITH_AS(make({.name = folder.path()}),
+                       doctest::Contains("num_register_tokens is not known, of a model of type vit"), Error);
+}
+
+TEST_CASE("model: the keys of rotary positions must agree on theta, and null heads of keys are those of queries") {
+  const TemporaryFolder folder;
+  nlohmann::json config = nlohmann::json::parse(make({.name = "tiny-qwen2", .num_layers = 2}).config_json);
+  config["num_key_value_heads"] = nullptr;
+  CHECK(of_file(folder, config).num_key_value_heads == config["num_attention_heads"]);
+  const nlohmann::json linear = {{"rope_type", "linear"}, {"factor", 2}};
+  config["rope_scaling"] = linear;
+  config["rope_parameters"] = linear;
+  config["rope_parameters"]["rope_theta"] = 5e5;
+  config["rope_theta"] = 5e5;
+  CHECK_NOTHROW(of_file(folder, config));
+  config.erase("rope_theta");
+  CHECK_THROWS_WITH_AS(of_file(folder, config),
+                       doctest::Contains("without rope_theta it has 10000.0, and that 500000.0"), Error);
 }
 
 }  // namespace zs::model

@@ -125,20 +125,19 @@ std::string says_modules(const Adaptation& how) {
 
 /// peft would train a copy of a tied parameter, and leave the head unchanged.
 void require_untied(const unit::Units& units, const Adaptation& how) {
-  for (const auto& unit : units) {
-    if (unit->tied_to() < 0) continue;
-    for (const Parameter& tied : units[static_cast<std::size_t>(unit->tied_to())]->parameters()) {
-      if (is_saved(tied, how))
-        throw Error(says_modules(how) + ": " + module_of(tied.name) +
-                    " is tied to the head, which peft would train apart from it: leave it out");
-    }
-  }
+  const int owner = units.back()->tied_to();
+  if (owner < 0) return;
+  const Parameter& tied = units[static_cast<std::size_t>(owner)]->parameters().front();  // the embedding of tokens
+  if (is_saved(tied, how))
+    throw Error(says_modules(how) + ": " + module_of(tied.name) +
+                " is tied to the head, which peft would train apart from it: leave it out");
 }
 
-/// transformers 5 stacks these in memory, so peft knows them by names that differ from the names in files.
+/// transformers 5 stacks these in memory, so peft knows them by names that differ from the names in files, and takes
+/// the names in files, also of a layer without experts, for the stacks.
+void require_no_experts(const unit::Units& units, const Adaptation& how) {
   const auto last = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
   std::set<std::string> of_experts;
-void require_no_experts(const unit::Units& units, const Adaptation& how) {
   for (const auto& unit : units) {
     for (const Parameter& parameter : unit->parameters()) {
       const std::string module = module_of(parameter.name);
@@ -149,6 +148,7 @@ void require_no_experts(const unit::Units& units, const Adaptation& how) {
           any(how.targets, module, [](auto& pattern, auto& name) { return names_module(pattern, name); });
       if (parameter.expert && targeted)
         throw Error(says_targets(how) + ": zs has no adapters for experts (" + module +
+                    "): name products of attention");
       if (parameter.expert) of_experts.insert(last(module));
     }
   }
@@ -158,7 +158,6 @@ void require_no_experts(const unit::Units& units, const Adaptation& how) {
       if (parameter.adapter >= 0 && !parameter.expert && of_experts.contains(last(module)))
         throw Error(says_targets(how) + ": peft would take an adapter of " + module +
                     " for one of experts: name products of attention (q_proj, k_proj, v_proj, o_proj)");
-                    "): name products of attention");
     }
   }
 }

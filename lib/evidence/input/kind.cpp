@@ -64,7 +64,7 @@ Kind kind_of_file(const std::string& path) {
   std::string raw;
   Input input(path, [&](std::string_view part) { raw += raw.empty() ? part.substr(0, 4) : ""; });
   const std::string bytes = read_start(input, kLooked);
-  const bool packed = raw.starts_with("\x1f\x8b") || raw.starts_with(kZstandardMagic);
+  const bool packed = raw.starts_with("\x1f\x8b") || (raw.size() >= kZstandardMagic && may_be_zstandard(raw));
   if (bytes.empty()) return Kind::empty;
   if (rolloutfile::form_of(path, bytes)) return Kind::rollout;
   if (bytes.starts_with(h5::kSignature)) return Kind::hdf5;

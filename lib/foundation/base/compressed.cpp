@@ -13,6 +13,11 @@
 
 namespace zs {
 
+bool may_be_zstandard(std::string_view begin) {
+  const std::string_view start = begin.substr(0, kZstandardMagic), frame = "\x28\xB5\x2F\xFD", skipped = "\x2A\x4D\x18";
+  return frame.starts_with(start) || ((start[0] & 0xF0) == 0x50 && skipped.starts_with(start.substr(1)));
+}
+
 Unzstd::Unzstd(Read read, std::string_view begin, std::string name)
     : read_(std::move(read)),
       name_(std::move(name)),

@@ -9,8 +9,10 @@
 
 namespace zs {
 
-/// The first four bytes of a Zstandard file.
-inline constexpr std::string_view kZstandardMagic = "\x28\xB5\x2F\xFD";
+/// Whether a file that begins so may be of Zstandard: its first four bytes are of a frame, or of one to be skipped, as
+/// pzstd writes it before each.
+bool may_be_zstandard(std::string_view begin);
+inline constexpr std::size_t kZstandardMagic = 4;  ///< the bytes that decide
 
 /// The content of a Zstandard stream. Throws Error, which begins with `name`, if it is damaged or truncated.
 class Unzstd {

@@ -91,13 +91,13 @@ std::size_t Input::read(char* buffer, std::size_t size) {
   };
   // A pipe may give less than the magic.
   while ((count < kGzipMagic.size() && may_be(kGzipMagic)) ||
-         (count < kZstandardMagic.size() && may_be(kZstandardMagic))) {
+         (count < kZstandardMagic && may_be_zstandard({buffer, count}))) {
     const std::size_t more = count < size ? read_raw(buffer + count, size - count) : 0;
     if (more == 0) break;
     count += more;
   }
   started_ = true;
-  if (count >= kZstandardMagic.size() && may_be(kZstandardMagic)) {
+  if (count >= kZstandardMagic && may_be_zstandard({buffer, count})) {
     unzstd_ = std::make_unique<Unzstd>([this](char* into, std::size_t most) { return read_raw(into, most); },
                                        std::string_view(buffer, count), name_);
     return unzstd_->read(buffer, size);

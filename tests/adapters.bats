@@ -112,6 +112,13 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
   zs-train "${SMALL[@]}" --model_name tiny-llama --max_steps 1 --learning_rate 0 --lora_adapter adapter --save_pretrained again >two
   cmp adapter/adapter_model.safetensors again/adapter_model.safetensors
   [ "$(digest one)" = "$(digest two)" ]
+  # The older form of the file.
+  python_with "torch, safetensors" python3-torch python3-safetensors
+  mkdir older
+  cp adapter/adapter_config.json older
+  "$PYTHON" -c 'import safetensors.torch, torch; torch.save(safetensors.torch.load_file("adapter/adapter_model.safetensors"), "older/adapter_model.bin")'
+  zs-train "${SMALL[@]}" --model_name tiny-llama --max_steps 1 --learning_rate 0 --lora_adapter older >two
+  [ "$(digest one)" = "$(digest two)" ]
   # Merged it computes the same, to rounding.
   made=$(find runs -maxdepth 1 -name '2*' | sort | head -n 1)
   zs-runs export "$made" merged | grep -q "adapters merged into them"
@@ -138,6 +145,7 @@ refuse() { refusal "$1" "${SMALL[*]} --model_name tiny-llama --max_steps 1 --sav
   refuse "--lora_targets: no product of the model is named 'q_porj', did you mean 'q_proj'?" --lora_rank 2 --lora_targets q_porj
   refuse "--lora_targets: zs has no adapters for 'lm_head'" --lora_rank 2 --lora_targets lm_head
   refuse "--modules_to_save: no module of the model is named 'heads'" --lora_rank 2 --modules_to_save heads
+  refuse "--modules_to_save: transformer.wte is tied to the head" --model_name tiny --lora_rank 2 --modules_to_save wte
   refuse "--freeze: no parameter of the model is named 'embed_token', did you mean 'embed_tokens'?" --freeze embed_token
   refuse "--freeze: nothing is left to be trained" --freeze '*'
   refuse "--lora_alpha has no effect here: it needs --lora_rank; leave it out" --lora_alpha 2

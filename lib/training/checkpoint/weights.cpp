@@ -6,6 +6,7 @@
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/mapped.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
@@ -20,6 +21,12 @@ using tensorfile::Tensor;
 bool holds_weights(tensorfile::Dtype dtype) {
   using tensorfile::Dtype;
   return dtype == Dtype::f16 || dtype == Dtype::bf16 || dtype == Dtype::f32 || dtype == Dtype::f64;
+}
+
+/// peft's file of adapters, also of its older form.
+std::string adapter_file(const std::string& folder) {
+  const std::string usual = folder + kAdapterWeights, older = folder + "/adapter_model.bin";
+  return !is_there(usual) && is_there(older) ? older : usual;
 }
 
 /// Whether two tensors have the same shape and values.
@@ -188,7 +195,7 @@ void Weights::check(comm::Group& group) const {
 }
 
 AdapterWeights::AdapterWeights(const unit::Units& units, const std::string& folder)
-    : file_(tensorfile::open_state_dict(folder + kAdapterWeights)) {
+    : file_(tensorfile::open_state_dict(adapter_file(folder))) {
   std::set<std::string> taken;
   for (const auto& unit : units) {
     units_.emplace_back();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <fstream>
 
 #include "base/error.hpp"
 
@@ -31,6 +33,17 @@ const Kind* kind_of(std::string_view bytes) {
   const auto* const at =
       std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& kind) { return kind.magic == magic; });
   return at == std::end(kKinds) ? nullptr : at;
+}
+
+/// Bytes of an id of Megatron's file, by its index beside it; 0 if there is none.
+int in_megatron(const std::string& path) {
+  const std::filesystem::path index = std::filesystem::path(path).replace_extension(".idx");
+  std::string begin(18, '\0');
+  std::ifstream file(index, std::ios::binary);
+  if (!file.read(begin.data(), std::ssize(begin)) || !begin.starts_with("MMIDIDX")) return 0;
+  constexpr int kWidths[] = {0, 1, 1, 2, 4, 8, 8, 4, 2};  // uint8, int8, int16, int32, int64, float64, float32, uint16
+  const auto code = static_cast<std::size_t>(static_cast<unsigned char>(begin[17]));
+  return code < std::size(kWidths) ? kWidths[code] : 0;
 }
 
 std::string size_text(std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
@@ -69,6 +82,10 @@ TokenFile::TokenFile(const std::string& path, std::optional<Id> vocabulary) : ma
       wrong("is not a token file: it has no magic of llm.c, and an odd number of bytes is not a row of uint16");
     count_ = static_cast<std::int64_t>(bytes.size() / 2);
     ids_ = bytes.data();
+    if (in_megatron(path) > 2)
+      wrong(
+          "is Megatron's, with ids of more than 16 bits as the .idx file beside it says: zs reads those of 16 bits; "
+          "make a token file of the text by zs-tokenize");
   }
   if (count_ == 0) wrong("holds no id");
   if (!vocabulary || largest() < *vocabulary) return;

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/folder.hpp"
 
 namespace zs::token {
@@ -30,6 +31,16 @@ TEST_CASE("token file: what is written is read, one by one and in rows, in every
     CHECK(row == std::vector<std::int64_t>{1, 65535, vocabulary - 1});
     CHECK_THROWS_AS(TokenFile(path, vocabulary - 1), Error);
   }
+}
+
+TEST_CASE("token file: Megatron's of more than 16 bits, by the index beside it, is refused") {
+  const TemporaryFolder folder;
+  write_file(folder.file("x.bin"), std::string("\1\0\0\0\2\0\0\0", 8));
+  const std::string index = std::string("MMIDIDX\0\0\1\0\0\0\0\0\0\0", 17);
+  write_file(folder.file("x.idx"), index + '\4');
+  CHECK_THROWS_WITH_AS(TokenFile(folder.file("x.bin")), doctest::Contains("ids of more than 16 bits"), Error);
+  write_file(folder.file("x.idx"), index + '\10');  // uint16
+  CHECK(TokenFile(folder.file("x.bin")).count() == 4);
 }
 
 TEST_CASE("token file: a writer that is not done leaves nothing, and neither does one without ids") {

@@ -180,8 +180,9 @@ std::string parts_of_documents(std::int64_t count) {
 std::string too_few(const Cut& cut, std::int64_t least) {
   const Cutting& cutting = cut.cutting();
   if (!cut.pads())
-    return "holds " + to_text(cut.tokens().count()) + " tokens, too few for sequences of " + to_text(cutting.length) +
-           ": name more text or a smaller --seq_length";
+    return "holds " + to_text(cut.tokens().count()) + " tokens, too few for " +
+           counted(static_cast<std::size_t>(least), "sequence") + " of " + to_text(cutting.length) +
+           " and a last target, " + to_text(least * cutting.length + 1) + ": name more text or a smaller --seq_length";
   std::string why = "makes " + counted(static_cast<std::size_t>(cut.size()), "sequence") + " of " +
                     to_text(cutting.length) + " tokens, and " + to_text(least) +
                     (least == 1 ? " is needed" : " are needed, including held-out documents") + ": name more text";

@@ -161,7 +161,10 @@ Adopted adopt(comm::Group& group, zero::Engine& engine, const std::string& path)
         const Parameter& theirs = named.at(parameter);
         require_shape(numbers(theirs, path), parameter, "the weight", path);
         if (!parameter.trained) continue;
-        if (!theirs.step) throw Error(path, 0, "does not say how many updates " + theirs.name + " has had");
+        if (!theirs.step)
+          throw Error(path, 0,
+                      "does not tell which moments and how many updates are those of " + theirs.name +
+                          ": --model_name " + path + " takes its weights alone");
         if (updates && *updates != *theirs.step)
           throw Error(path, 0,
                       theirs.name + " has had " + to_text(*theirs.step) + " updates, others " + to_text(*updates));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/name.hpp"
@@ -76,7 +77,20 @@ std::vector<double> Condition::values(Member::Column column) const {
   return present;
 }
 
-std::size_t Condition::timed_runs() const { return members.empty() ? count("runs") : values("time_mean").size(); }
+std::size_t Condition::timed_runs() const {
+  if (members.empty()) return count("runs");
+  std::size_t unnamed = 0;
+  std::set<std::string> named;
+  for (const Member& member : members) {
+    if (!member["time_mean"]) continue;
+    const std::string run = member.run->attribute("run");
+    if (run.empty())
+      ++unnamed;
+    else
+      named.insert(run);
+  }
+  return unnamed + named.size();
+}
 
 std::string Condition::attribute(const std::string& key) const {
   std::string common;

@@ -48,7 +48,8 @@ struct Condition : Figures<stat::kSummaryColumns> {
   std::string attribute(const std::string& key) const;
   /// The value of each run that has it.
   std::vector<double> values(Member::Column column) const;
-  /// Its runs that have a mean time; all of them if the store does not have them.
+  /// Its runs that have a mean time, several logs of one (attribute "run") as one; all of them if the store does not
+  /// have them.
   std::size_t timed_runs() const;
 };
 

@@ -446,6 +446,19 @@ TEST_CASE("llm.c: a line whose keys have a mark, or that counts epochs, is anoth
   CHECK(torn.out.values.count("loss:") == 0);
 }
 
+TEST_CASE("general: a loss whose line says that it is of an evaluation is none of the training") {
+  for (const char* const line : {"[eval] step: 5 loss: 3.75 acc: 0.5\n", "Validation: step 5 loss 3.75\n",
+                                 "[valid] step 5 loss 3.75\n", "Val Epoch: 1 Loss: 3.75\n"}) {
+    CAPTURE(line);
+    const Outcome out = outcome_of(std::string("[train] step: 5 loss: 2.5 lr: 0.1\n") + line);
+    CHECK(out.out.values.at("loss") == std::set<std::string>{"2.5"});
+    CHECK(out.out.values.at("valid_loss") == std::set<std::string>{"3.75"});
+  }
+  const Outcome test = outcome_of("train epoch 1 iter 10 loss 2.5\ntest epoch 1 iter 10 loss 3.75\n");
+  CHECK(test.out.values.at("loss") == std::set<std::string>{"2.5"});
+  CHECK(test.out.values.at("test_loss") == std::set<std::string>{"3.75"});
+}
+
 TEST_CASE("general: a line with two steps is torn") {
   CHECK(outcome_of("step 1 loss 4.0 lr 0.1\nstep 3 step 2 loss 3.85 lr 0.1\n").stats.faulty == 1);
   CHECK(outcome_of("step 1 loss 4.0 lr 0.1\nstep 2 step 2 loss 3.85 lr 0.1\n").stats.faulty == 0);

@@ -38,6 +38,17 @@ bool is_prose(std::string_view prefix) {
   return std::ranges::find(kWords, last) != kWords.end();
 }
 
+/// What the metrics of a line are of that says it before its step, "[eval] step 5", "Test epoch 1": "valid_", "test_".
+std::string_view split_of(std::string_view prefix) {
+  while (!prefix.empty() && !is_alpha(prefix.back())) prefix.remove_suffix(1);
+  std::size_t begin = prefix.size();
+  while (begin > 0 && is_key(prefix[begin - 1])) --begin;
+  const std::string word = lower(prefix.substr(begin));
+  if (word == "test" || word == "testing") return "test_";
+  static constexpr std::array<std::string_view, 6> kWords = {"eval", "evaluation", "val", "valid", "validation", "dev"};
+  return std::ranges::find(kWords, word) == kWords.end() ? "" : "valid_";
+}
+
 /// "train" + "loss": words that belong to the next key.
 bool qualifies(std::string_view word) {
   static constexpr std::array<std::string_view, 21> kWords = {
@@ -92,7 +103,7 @@ class General : public Dialect {
     const bool last = found.step.empty() && trimmed(found.rest).empty();  // "loss: 1.4 | lr: 0.1 | epoch: 1"
     if (last) return read_pairs_alone(line, emitter);
     if (is_prose(found.prefix)) return {};
-    const bool of_valid = found.prefix.ends_with("| valid | ");  // fairseq's lines of an epoch
+    const std::string split(split_of(found.prefix));  // fairseq's lines of an epoch have "| valid | "
     const bool of_epoch = found.prefix.ends_with("| train | ") || trimmed(found.rest).starts_with("| train loss ");
     if (of_epoch && found.step.empty() && matched_) return {};  // means of its steps
     if (const std::size_t at = found.rest.find("' subset"); at != std::string_view::npos) {
@@ -101,7 +112,9 @@ class General : public Dialect {
     }
     std::string fault = read_pairs(line, found);
     for (Field& field : found.fields) {
-      if (of_valid && field.key != "num_updates") field.key = made_.emplace_back("valid_" + std::string(field.key));
+      const bool counts = column_named(field.key).column == "step";
+      const bool named = field.key.starts_with("val") || field.key.starts_with("eval") || field.key.starts_with("test");
+      if (!split.empty() && !counts && !named) field.key = made_.emplace_back(split + std::string(field.key));
     }
     const bool by_step = lower(text.substr(found.prefix.size(), 4)) == "step";
     const auto again = std::ranges::find(found.fields, "step", &Field::key);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "probe/bounds.hpp"
 #include "probe/causes.hpp"
 #include "probe/judges.hpp"
@@ -315,7 +316,8 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   const auto by_value = now.step.scalars.find("clip_value");
   const std::int64_t dropped = dropped_of(run, now.step);
   bool drops = false;
-  std::size_t without = 0, total = 0, proven = 0;
+  std::size_t total = 0, proven = 0;
+  std::vector<std::string> without;
   struct One {
     std::string parameter, family;
     double factor;  ///< of the mean
@@ -338,7 +340,7 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
     }
     ++total;
     if (in.columns.empty()) {
-      without += tensor.squares > 0;
+      if (tensor.squares > 0) without.push_back(parameter);
       continue;
     }
     if (!std::isfinite(tensor.squares)) continue;
@@ -427,11 +429,10 @@ void judge_gradients(const Run& run, Tally& tally, const Moment& now) {
   for (const auto* const some : {&apart, &rounded}) {
     for (const Breach& one : *some) tally.breach(one);
   }
-  if (total > 0 && without == total)
+  if (total > 0 && without.size() == total)
     tally.lacks("gradients of micro-batches were not recorded: attach before the first forward");
-  else if (without > 0)
-    tally.lacks("of " + to_text(static_cast<std::int64_t>(without)) +
-                " parameters the micro-batches' gradients were not recorded");
+  else if (!without.empty())
+    tally.lacks("the micro-batches' gradients of " + some_of(without, 1) + " were not recorded");
   for (One& one : held) {
     for (const std::string& type : reduced) one.bound = std::max(one.bound, 1.8 * half_unit(type));
   }

@@ -169,6 +169,15 @@ TEST_CASE("judges: a micro-batch is named by the ranks that hold its gradient") 
   CHECK(has(said(judged(made, judge_gradients)), "grad/cut: micro-batch 1 of ranks 2, 3 counts 2.00 times"));
 }
 
+TEST_CASE("judges: a parameter without gradients of micro-batches is named") {
+  Made made;
+  made.micro(0, 0, "w", kA);
+  made.step.tensors.at("grad/w") = matrix(kA), made.step.tensors.at("grad/ignored") = matrix(kB);
+  const Tally told = judged(made, judge_gradients);
+  REQUIRE(told.missing().size() == 1);
+  CHECK(has(*told.missing().begin(), "gradients of ignored were not recorded"));
+}
+
 TEST_CASE("judges: a part that is clipped by itself has a factor of its own, and none is above 1") {
   const auto told = [](double a, double b, double c, double clips) {
     Made made;

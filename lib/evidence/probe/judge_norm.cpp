@@ -51,7 +51,8 @@ void judge_norm(const Run& run, Tally& tally, const Moment& now) {
     if (name.starts_with("direction/")) unknown = true, squares += tensor.squares;
     if (!name.starts_with("grad/")) continue;
     if (tensor.summands)
-      return tally.lacks("ranks have summands of " + parameter_of(name) + ", whose norm is not known");
+      return tally.lacks("ranks hold terms of the gradient of " + parameter_of(name) +
+                         ", which is Partial: the norm of their sum is not known");
     squares += tensor.squares;
     largest = std::max(largest, static_cast<double>(tensor.total));
     dtype = coarser(dtype, tensor.dtype);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/number.hpp"
+#include "base/words.hpp"
 #include "probe/bounds.hpp"
 #include "probe/judges.hpp"
 #include "probe/options.hpp"
@@ -328,6 +329,7 @@ void judge_updates(const Run& run, Tally& tally, const Moment& now) {
   if (!named)
     return tally.lacks("the recording does not say which parameters a group holds: record it with this zs_probe");
   std::size_t without = 0;
+  std::vector<std::string> sliced;
   for (const Subject& s : subjects(now, run, unknown)) {
     if (!s.before) continue;
     const Rule& rule = s.rule;
@@ -353,8 +355,10 @@ void judge_updates(const Run& run, Tally& tally, const Moment& now) {
         else
           tally.breach(
               {now.number, "param/" + s.parameter, "moves otherwise than gradient, state and rate say", apart, most});
-      } else {
+      } else if (std::ranges::all_of(s.after->pieces, &Tensor::Piece::contiguous)) {
         ++without;
+      } else {
+        sliced.push_back(s.parameter);
       }
       continue;
     }
@@ -375,6 +379,9 @@ void judge_updates(const Run& run, Tally& tally, const Moment& now) {
       tally.breach({now.number, "param/" + s.parameter, cause(s, *e, unit, made), over, 1});
   }
   for (const std::string& name : unknown) tally.lacks("the rule of " + name + " is not known");
+  if (!sliced.empty())
+    tally.lacks("ranks hold slices of parts of " + some_of(sliced, 1) +
+                ", of which no single elements are recorded: their updates are checked beside another recording alone");
   if (without > 0) tally.lacks("some parameters have no elements, counter or state: record them with this zs_probe");
 }
 

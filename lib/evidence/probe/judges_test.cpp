@@ -79,6 +79,12 @@ TEST_CASE("judges: a kernel may take 1 - beta in float32, and keep its moments i
   }
   Made twice = made("F32", 0.002, 0.1);
   CHECK(judged(twice, judge_moments).broken() == 1);
+  Made sliced = made("F32", in_float32, 0.1);
+  Tensor& after = sliced.step.tensors.at("param/w");
+  after.elements.clear(), after.pieces.front().contiguous = false;
+  const Tally slices = judged(sliced, judge_updates);
+  REQUIRE(slices.missing().size() == 1);
+  CHECK(has(*slices.missing().begin(), "ranks hold slices of parts of w"));
 }
 
 TEST_CASE("judges: an optimizer of another package, or with an option that is not known, has no rule") {

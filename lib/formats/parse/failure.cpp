@@ -55,8 +55,17 @@ class Failure : public Dialect {
       return {};
     }
     in_root_ = in_root_ || text.starts_with("Root Cause ");
+    // Python goes on behind it: "Exception ignored in: <function ...>", and its traceback.
+    if (text.find("Exception ignored ") != text.npos) {
+      ++ignored_[std::string(rank_)];
+      ignored_line_ = line.number;
+      return {true};
+    }
     if (text.starts_with("During handling of the above exception") || text.starts_with("The above exception was ")) {
-      handled_.insert(std::string(rank_));
+      if (last_ignored_.contains(std::string(rank_)))
+        ++ignored_[std::string(rank_)];
+      else
+        handled_.insert(std::string(rank_));
       return {true};
     }
     if (text.find("Traceback (most recent call last)") != text.npos) {
@@ -78,7 +87,13 @@ class Failure : public Dialect {
     }
     if (in_traceback_ && is_exception(text)) {
       in_traceback_ = false;
-      return said(text, line);
+      last_ignored_.erase(std::string(rank_));
+      const auto ignored = ignored_.find(std::string(rank_));
+      if (ignored == ignored_.end() || line.number > ignored_line_ + kLongestUsage) return said(text, line);
+      if (--ignored->second == 0) ignored_.erase(ignored);
+      last_ignored_.insert(std::string(rank_));
+      place_.clear();
+      return {true};
     }
     if (const std::size_t at = text.find("Watchdog caught collective operation timeout: ");
         at != std::string_view::npos)
@@ -184,8 +199,11 @@ class Failure : public Dialect {
   static constexpr std::int64_t kLongestUsage = 100;       // lines, other ranks' between them
   std::int64_t usage_ = 0;                                 // line of the last usage
   bool in_traceback_ = false, in_root_ = false;
-  std::set<std::string> waited_;   // ranks of whose collective a watchdog tells
-  std::set<std::string> handled_;  // ranks whose last exception was handled
+  std::set<std::string> waited_;        // ranks of whose collective a watchdog tells
+  std::set<std::string> handled_;       // ranks whose last exception was handled
+  std::map<std::string, int> ignored_;  // the exceptions of a rank that are to come and that Python ignores
+  std::set<std::string> last_ignored_;  // ranks whose last exception was one
+  std::int64_t ignored_line_ = 0;       // of the last "Exception ignored"
   Depth depth_ = kNone;
   Said cause_;
   std::map<std::string, Said, std::less<>> by_rank_;  // the first cause of each

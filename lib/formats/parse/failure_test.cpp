@@ -36,6 +36,18 @@ TEST_CASE("failure: a rank's own error comes before those that follow from it, i
   CHECK(reason_of(std::string(kClosed) + "Traceback (most recent call last):\nKeyError: 'x'\n") == "KeyError: 'x'");
 }
 
+TEST_CASE("failure: an exception that Python ignores ends no training") {
+  const std::string ignored =
+      "Exception ignored in: <function Iter.__del__ at 0x7f0>\nTraceback (most recent call last):\n"
+      "  File \"train.py\", line 3, in __del__\nAssertionError: can only test a child process\n";
+  CHECK(reason_of(ignored + ignored).empty());
+  CHECK(reason_of(ignored + "Traceback (most recent call last):\nKeyError: 'x'\n") == "KeyError: 'x'");
+  CHECK(reason_of(ignored + "\nDuring handling of the above exception, another exception occurred:\n\n"
+                            "Traceback (most recent call last):\nOSError: closed\n") == "");
+  CHECK(reason_of(std::string("[rank0]: Exception ignored in: <generator object>\n") + kBoom) ==
+        "rank 1: RuntimeError: boom in step 7");
+}
+
 TEST_CASE("failure: of several errors that of the rank which torchrun names as the root") {
   const std::string two =
       std::string("[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: late\n") + kBoom;

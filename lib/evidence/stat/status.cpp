@@ -168,8 +168,9 @@ std::string exploded(const Series& series) {
   return "the loss has grown from " + to_text(losses.front()) + " to " + to_text(losses.back());
 }
 
-/// The missing steps among the expected ones, or "".
-std::string missing(const metric::Run& run, const Series& series, std::int64_t expected) {
+/// The missing steps among the expected ones, or "". With `whole`, nothing speaks against an end of the run behind its
+/// last point.
+std::string missing(const metric::Run& run, const Series& series, std::int64_t expected, bool whole) {
   if (series.points.empty()) return "no metric records of " + to_text(expected);
   std::int64_t last = metric::kAbsentInteger, widest = 0;
   for (const Point& point : series.points) {
@@ -181,12 +182,16 @@ std::string missing(const metric::Run& run, const Series& series, std::int64_t e
   const std::int64_t told = parse_int(run.attribute("summary.steps")).value_or(metric::kAbsentInteger);
   const std::int64_t reach = !is_absent(interval) ? interval : widest > 0 ? widest : last;
   const bool silent = told >= expected && !is_absent(last) && expected - last < reach;
-  std::int64_t first = metric::kAbsentInteger;
+  const bool losses = std::ranges::any_of(series.points, [](const Point& point) { return !is_absent(point.loss); });
+  std::int64_t first = metric::kAbsentInteger;  // a validation before the first step counts none
   for (const Point& point : series.points) {
-    if (!is_absent(point.step)) first = is_absent(first) ? point.step : std::min(first, point.step);
+    if (is_absent(point.step) || (losses && is_absent(point.loss))) continue;
+    first = is_absent(first) ? point.step : std::min(first, point.step);
   }
-  const bool from_zero = first == 0 && last + 1 == expected;  // steps 0 to 11 are twelve
-  if (last < expected && !silent && !from_zero) return "ends at step " + to_text(last) + " of " + to_text(expected);
+  const std::int64_t end = first == 0 ? expected - 1 : expected;  // steps 0 to 11 are twelve
+  const std::int64_t next = next_step(run, series);
+  const bool between = whole && !is_absent(next) && next > end;  // the end is no logged step
+  if (last < end && !silent && !between) return "ends at step " + to_text(last) + " of " + to_text(expected);
   const MissingSteps gap = missing_steps(run, series);
   if (gap.count == 0) return "";
   const std::string which = gap.count == 1
@@ -248,7 +253,7 @@ Judgement judge(const metric::Run& run, const Series& series) {
                                : said.empty()        ? "ended, not known to be complete"
                                                      : "it should have '" + said + "' steps"};
   }
-  const std::string reason = missing(run, series, *expected);
+  const std::string reason = missing(run, series, *expected, error.empty());
   if (!reason.empty() && !error.empty()) return {RunState::failed, error + "; " + reason};
   return {reason.empty() ? RunState::complete : RunState::truncated, reason};
 }

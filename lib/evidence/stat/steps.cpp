@@ -84,24 +84,68 @@ std::int64_t log_interval(const metric::Run& run, const Series& series) {
   return usual(apart);
 }
 
+std::int64_t next_step(const metric::Run& run, const Series& series) {
+  const bool losses = std::ranges::any_of(series.points, [](const Point& point) { return !is_absent(point.loss); });
+  std::vector<std::int64_t> steps;
+  for (const Point& point : series.points) {
+    if (!is_absent(point.step) && !(losses && is_absent(point.loss))) steps.push_back(point.step);
+  }
+  if (steps.size() < 2) return kAbsentInteger;
+  std::int64_t widest = 0;
+  for (std::size_t i = 1; i < steps.size(); ++i) widest = std::max(widest, steps[i] - steps[i - 1]);
+  // The last interval is the last distance that follows itself.
+  std::int64_t interval = log_interval(run, series), from = steps.back();
+  if (!is_absent(interval)) interval = std::min(interval, widest);
+  for (std::size_t i = steps.size() - 1; i > 1; --i) {
+    if (steps[i] <= steps[i - 1] || steps[i] - steps[i - 1] != steps[i - 1] - steps[i - 2]) continue;
+    interval = steps[i] - steps[i - 1], from = steps[i];
+    break;
+  }
+  if (is_absent(interval) || interval <= 0) return kAbsentInteger;
+  const std::int64_t last = *std::ranges::max_element(steps);
+  return from + ((last - from) / interval + 1) * interval;
+}
+
 MissingSteps missing_steps(const metric::Run& run, const Series& series) {
   MissingSteps found;
   const std::int64_t interval = log_interval(run, series);
   if (is_absent(interval)) return found;
+  struct Gap {
+    std::int64_t before, distance;
+    const Point* after;
+  };
+  std::vector<Gap> gaps;
   const Point* last = nullptr;
   for (const Point& point : series.points) {
     if (is_absent(point.step)) continue;
     // Without an earlier point, the run began after the step from which it was resumed.
     const std::int64_t before = last ? last->step : parse_int(run.attribute("resumed_after_step")).value_or(0);
-    if (point.step > before && point.step - before > interval) {
-      found.count += (point.step - before - 1) / interval;
-      if (is_absent(found.first)) {
-        const std::int64_t next = (before / interval + 1) * interval;  // most log multiples of their interval
-        found.first = next < point.step ? next : before + interval;
-        found.after = last;
-      }
-    }
+    gaps.push_back({before, point.step - before, last});
     last = &point;
+  }
+  const auto size = static_cast<std::ptrdiff_t>(gaps.size());
+  const auto distance_at = [&](std::ptrdiff_t at) { return gaps[static_cast<std::size_t>(at)].distance; };
+  const bool said = whole_number(run, "log_interval").has_value();
+  for (std::ptrdiff_t at = 0; at < size; ++at) {
+    const auto& [before, distance, after] = gaps[static_cast<std::size_t>(at)];
+    if (distance <= interval) continue;
+    // It is a gap if the points before and after it are denser. Three as wide in a row are an interval.
+    std::int64_t usual = interval, alike = 1, first = at - 1, next = at + 1;
+    for (; alike < 3 && first >= 0 && distance_at(first) == distance; --first) ++alike;
+    for (; alike < 3 && next < size && distance_at(next) == distance; ++next) ++alike;
+    bool sparse = alike == 3;
+    if (first > 0) usual = std::max(usual, distance_at(first));  // that of the first point is from the start
+    if (next < size) usual = std::max(usual, distance_at(next));
+    sparse = sparse || distance <= usual || (usual > interval && distance < 2 * usual);
+    // Of one line lost at the end the distance is twice the usual one; a wider one may be a new interval.
+    sparse = sparse || (next == size && at > 0 && !said && (alike > 1 || distance > 2 * usual));
+    if (sparse) continue;
+    found.count += (distance - 1) / usual;
+    if (is_absent(found.first)) {
+      const std::int64_t multiple = (before / usual + 1) * usual;  // most log multiples of their interval
+      found.first = multiple < before + distance ? multiple : before + usual;
+      found.after = after;
+    }
   }
   return found;
 }

@@ -22,6 +22,10 @@ std::optional<std::int64_t> expected_steps(const metric::Run& run, const Series&
 /// of them have.
 std::int64_t log_interval(const metric::Run& run, const Series& series);
 
+/// The step of the point that would follow the last one, by the interval of the last points.
+/// metric::kAbsentInteger if that is unknown.
+std::int64_t next_step(const metric::Run& run, const Series& series);
+
 /// Logged steps that are missing before the last logged one.
 struct MissingSteps {
   std::int64_t count = 0;
@@ -29,8 +33,9 @@ struct MissingSteps {
   const Point* after = nullptr;                 ///< the point before it; null: missing at the start
 };
 
-/// Finds steps missing at the start (after a resume: after attribute resumed_after_step) and between points. Nothing if
-/// log_interval() is unknown. The result points into `series`.
+/// Finds steps missing at the start (after a resume: after attribute resumed_after_step) and between points: distances
+/// beyond log_interval() whose points before and after are denser. A run that logs less often from some step on lacks
+/// nothing. Nothing if log_interval() is unknown. The result points into `series`.
 MissingSteps missing_steps(const metric::Run& run, const Series& series);
 
 // The total time of trainings.

@@ -137,7 +137,10 @@ TEST_CASE("a run is believed only as far as its records go") {
   CHECK(judged("#@ a exit_code=0\n", "") == "UNKNOWN: no metric records");
   CHECK(judged("", rows) == "UNKNOWN: ended, not known to be complete");
   CHECK(judged("#@ a steps=30\n", rows) == "COMPLETE: ");
-  CHECK(judged("#@ a max_iters=31\n", rows) == "TRUNCATED: ends at step 30 of 31");
+  CHECK(judged("#@ a max_iters=31\n", rows) == "COMPLETE: ");  // the next line would be that of step 40
+  CHECK(judged("#@ a max_iters=40\n", rows) == "TRUNCATED: ends at step 30 of 40");
+  CHECK(judged("#@ a max_iters=31\n#@ a exit_state=failed\n#@ a error=KeyError\n", rows) ==
+        "FAILED: KeyError; ends at step 30 of 31");
   CHECK(judged("#@ a steps=3\n", "a\t0\t3\t1\t5\na\t1\t2\t1\t6\na\t2\t1\t1\t7\n") == "COMPLETE: ");
   CHECK(judged("#@ a source=logs/a.log\n#@ a expected_steps=30\n",
                "a\t10\t3\t1\t5\na\t20\tnan\t1\t6\na\t30\t1\t1\t7\n") ==
@@ -213,6 +216,30 @@ TEST_CASE("a step that is missing is a failure with its place") {
   CHECK(steps("#@ a expected_steps=20\n", {1, 10, 20}) == "COMPLETE: ");
   CHECK(steps(of100, {3, 10, 12, 40, 100}) == "COMPLETE: ");  // no interval that most have
   CHECK(steps(of100, {100}) == "COMPLETE: ");
+  // an end between two logged steps
+  const std::string of97 = "#@ a expected_steps=97\n";
+  CHECK(steps(of100, {0, 10, 20, 30, 40, 50, 60, 70, 80, 90}) == "COMPLETE: ");
+  CHECK(steps("#@ a exit_code=0\n" + of97, {10, 20, 30, 40, 50, 60, 70, 80, 90}) == "COMPLETE: ");
+  CHECK(steps(of97, {1, 10, 20, 30, 40, 50, 60, 70, 80, 90}) == "COMPLETE: ");
+  CHECK(steps(of97, {1, 11, 21, 31, 41, 51, 61, 71, 81, 91}) == "COMPLETE: ");
+  CHECK(steps(of100, {9, 19, 29, 39, 49, 59, 69, 79, 89, 99}) == "COMPLETE: ");
+  CHECK(steps(of97, {0, 10, 20, 30, 40, 50, 60, 70, 80}) == "TRUNCATED: ends at step 80 of 97");
+  CHECK(steps(of100, {10, 20, 30, 40, 50, 60, 70, 80, 90}) == "TRUNCATED: ends at step 90 of 100");
+  CHECK(steps(of97, {10, 20, 30, 40, 50, 60, 70, 77}) == "TRUNCATED: ends at step 77 of 97");
+  CHECK(steps("#@ a log_interval=1000\n" + of97, {1, 2}) == "TRUNCATED: ends at step 2 of 97");
+  CHECK(steps(of97, {10}) == "TRUNCATED: ends at step 10 of 97");
+  // an interval that changes
+  const std::string of45 = "#@ a expected_steps=45\n";
+  CHECK(steps(of45, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40}) == "COMPLETE: ");
+  CHECK(steps(of45, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30}) == "TRUNCATED: ends at step 30 of 45");
+  CHECK(steps("#@ a expected_steps=20\n", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20}) == "COMPLETE: ");
+  CHECK(steps("#@ a expected_steps=36\n", {10, 20, 30, 31, 32, 33, 34, 35, 36}) == "COMPLETE: ");
+  CHECK(steps("#@ a expected_steps=70\n", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 50, 60, 70}) ==
+        "TRUNCATED: step 40 is missing, after the one at step 30 (a.log:12)");
+  CHECK(steps("#@ a expected_steps=10\n", {1, 2, 3, 4, 5, 7, 9, 10}) ==
+        "TRUNCATED: 2 logged steps are missing, the first is 6, after the one at step 5 (a.log:5)");
+  CHECK(steps("#@ a expected_steps=80\n", {10, 20, 30, 40, 50, 60, 80}) ==
+        "TRUNCATED: step 70 is missing, after the one at step 60 (a.log:6)");
   // its own summary line tells of less than one interval
   CHECK(steps("#@ a summary.steps=100\n" + of100, {1, 2}) == "TRUNCATED: ends at step 2 of 100");
   CHECK(steps("#@ a summary.steps=100\n" + of100, {30, 60, 90}) == "COMPLETE: ");

@@ -11,6 +11,7 @@
 
 #include "attribute/state.hpp"
 #include "base/number.hpp"
+#include "compare/precision.hpp"
 #include "stat/steps.hpp"
 
 namespace zs::stat {
@@ -42,6 +43,12 @@ std::vector<double> values(const metric::Run& run, const char* name) {
 
 bool all(const std::vector<double>& values, double wanted) {
   return !values.empty() && std::ranges::all_of(values, [&](double value) { return value == wanted; });
+}
+
+/// Half a unit of the last digit that a log has of a column; 0 if every bit is known.
+double uncertainty(const metric::Run& run, const char* name) {
+  const metric::Column* const column = run.records.find(name);
+  return column ? compare::precision_of(run, *column).uncertainty() : 0;
 }
 
 /// Why the parameters cannot have moved although steps were done, or "".
@@ -104,7 +111,10 @@ std::string dead(const metric::Run& run, const Series& series) {
   }
   // The loss of GRPO is 0 although its gradient is not: rewards of a group have the mean 0.
   const bool moves = all(losses, 0) && std::ranges::any_of(norms, [](double norm) { return norm > 0; });
-  if (!moves && losses.size() >= kFewestForFlat && all(losses, losses.front()))
+  // Losses of few digits may be equal although the parameters move.
+  constexpr double kUnits = 100;  // of the last digit
+  if (!moves && losses.size() >= kFewestForFlat && all(losses, losses.front()) &&
+      (losses.front() == 0 || std::abs(losses.front()) >= kUnits * 2 * uncertainty(run, "loss")))
     return "the loss is " + to_text(losses.front()) + " at all " + std::to_string(losses.size()) + " points";
   if (has_trend(losses)) return "";
   if (!losses.empty() && all(norms, 0))

@@ -311,6 +311,20 @@ TEST_CASE("a training that the Trainer ended by itself is complete, also before 
   CHECK(judged(early + "#@ a exit_state=finished\n", rows) == "TRUNCATED: ends at step 30 of 60");
 }
 
+TEST_CASE("equal numbers of few digits in a log do not prove that a run is dead") {
+  const auto with = [](const std::string& columns, std::initializer_list<const char*> cells) {
+    std::string rows;
+    int step = 0;
+    for (const char* const cell : cells) rows += "a\t" + std::to_string(++step) + "\t" + cell + "\n";
+    const Summary made = summary_of("#@ a expected_steps=3\n#@ a source=a.log\nrun\tstep\t" + columns + "\n" + rows);
+    return text(made, "status") + ": " + text(made, "reason");
+  };
+  CHECK(with("loss", {"0.07", "0.07", "0.07"}) == "COMPLETE: ");
+  CHECK(with("loss", {"0.0", "0.0", "0.0"}) == "DEAD: the loss is 0 at all 3 points");
+  CHECK(with("loss", {"2.3026", "2.3026", "2.3026"}) == "DEAD: the loss is 2.3026 at all 3 points");
+  CHECK(with("loss", {"0.693", "0.693", "0.693"}) == "DEAD: the loss is 0.693 at all 3 points");
+}
+
 TEST_CASE("a loss of another rank that is not finite is seen") {
   const Summary made = summary_of("run\tstep\tloss\trank\na\t1\t2\t0\na\t1\tnan\t3\na\t2\t1\t0\na\t2\t1\t3\n");
   CHECK(text(made, "status") == "DIVERGED");

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <map>
 
 #include "base/words.hpp"
 #include "parse/dialect.hpp"
@@ -125,12 +126,19 @@ class General : public Dialect {
     return record(line, found, emitter, fault);
   }
 
-  std::string reading() const override { return matched_ ? reading_ : ""; }
+  std::string reading() const override {
+    std::string left;
+    for (const auto& [key, count] : left_out_)
+      left += (left.empty() ? "; left out, as their units are unknown: " : ", ") + key + " (" + std::to_string(count) +
+              (count == 1 ? " value)" : " values)");
+    return matched_ ? reading_ + left : "";
+  }
 
  private:
   struct Found : StepHead {
     std::string_view prefix, rest;
     std::vector<Field> fields;
+    std::vector<std::string> left_out;  // keys whose value has a unit of no column
     bool has_loss = false, of_espnet = false;
   };
 
@@ -196,24 +204,30 @@ class General : public Dialect {
       if (number.text.empty()) {
         if (loss && (marked || ahead.starts_with("None"))) return "malformed step line: no number after '" + key + "'";
         if (!marked) return "";
-        const std::size_t word = std::min(ahead.find_first_of(" \t,;|"), ahead.size());  // key=word
-        rest = ahead.substr(word);
+        rest = behind_word(ahead);  // key=word
         continue;
       }
       const bool cut = std::ranges::all_of(value, [](char c) { return is_alpha(c) || is_blank(c) || c == '/'; });
       if (!line.ended && cut) return "malformed step line: the log ends within the value of '" + key + "'";
+      if (!loss && column_named(key).column == key && other_unit(value, number, key, found)) {
+        rest = value;
+        continue;
+      }
       if (!unit_of(value, number, key, found, unit)) {
         std::string_view clock = value;  // "time: 0:01:02" is not the time of a step
         const bool clocked = skip(clock, ":") && !take_digits(clock).empty();
         if (loss || (column_named(key).column != key && !clocked))
           return "malformed step line: other text within '" + key + "'";
-        if (!marked) return "";
-        rest = value.substr(std::min(value.find_first_of(" \t,;|"), value.size()));  // "eta: 0:01:02"
+        if (!clocked) found.left_out.push_back(key);
+        rest = behind_word(value);  // "eta: 0:01:02", "power 300W"
         continue;
       }
       found.has_loss = found.has_loss || loss;
       rest = value;
       skip_blanks(rest);
+      for (const std::string_view of_loss : {"nats/token", "nats", "bits"}) {
+        if (std::string_view ahead_of = rest; loss && skip(ahead_of, of_loss) && value_ends(ahead_of)) rest = ahead_of;
+      }
       if (rest.starts_with('(')) {  // "4.2 (4.5)", "(avg 4.5)"
         const std::size_t close = rest.find(')');
         if (close != std::string_view::npos && close < 40) rest.remove_prefix(close + 1);
@@ -231,6 +245,48 @@ class General : public Dialect {
     static constexpr std::array<std::string_view, 8> kUnits = {"s",  "sec",  "secs", "seconds",
                                                                "ms", "msec", "us",   "min"};
     return std::ranges::find(kUnits, word) != kUnits.end();
+  }
+
+  static std::string_view behind_word(std::string_view text) {
+    return text.substr(std::min(text.find_first_of(" \t,;|"), text.size()));
+  }
+
+  /// The column of memory that a key names, or "".
+  static std::string_view memory_of(std::string_view key) {
+    const auto names = [&](std::string_view word) { return key.find(word) != std::string_view::npos; };
+    const bool host = names("cpu") || names("host") || names("sys") || names("ram");
+    if (!(names("mem") || names("vram")) || (host && !names("vram"))) return {};
+    const bool peak = names("peak") || names("max");
+    if (names("reserved") || names("cached")) return peak ? "peak_reserved_mem" : "reserved_mem";
+    return peak ? "peak_mem" : "alloc_mem";
+  }
+
+  /// Reads a number's unit that is no time: "mem 1.5GB" is a column of memory, "120 TFLOPS" is 120. False if no such
+  /// unit follows.
+  bool other_unit(std::string_view& rest, Token number, std::string_view key, Found& found) {
+    std::string_view ahead = rest;
+    skip_blanks(ahead);
+    const bool glued = ahead.size() == rest.size();
+    const std::string_view word = take_while(ahead, is_alpha);
+    if (word.empty() || !(ahead.empty() || is_separator(ahead.front()))) return false;
+    std::string_view next = ahead;
+    skip_blanks(next);
+    const bool blank = next.size() < ahead.size();
+    const bool names = next.starts_with(':') || next.starts_with('=') || (blank && !number_at(next).text.empty());
+    if (!glued && names) return false;  // the next key
+    const std::string small = lower(word.substr(1));
+    std::string unit(1, static_cast<char>(word.front() & ~32));
+    if (unit != "B") unit += 'B';
+    const bool bytes = small.empty() || small == "b" || small == "ib";
+    const std::string size = bytes && !memory_of(key).empty() ? bytes_of(number.text, unit) : "";
+    if (!size.empty())
+      add(found, memory_of(key), made_.emplace_back(size), Kind::integer);
+    else if (!glued && std::ranges::none_of(word, [](char c) { return c >= 'a' && c <= 'z'; }))
+      add(found, key, number.text, number.kind);
+    else
+      return false;
+    rest = ahead;
+    return true;
   }
 
   /// Reads the unit after a number and adds the field. False if other text follows directly.
@@ -313,6 +369,7 @@ class General : public Dialect {
     if (!found.total.empty()) emitter.attribute("expected_steps", found.total);
     if (last_step_ != found.step) last_step_ = found.step;
     emitter.record(fields, found.prefix, line.number);
+    for (const std::string& key : found.left_out) ++left_out_[key];
     if (!matched_) describe(fields);
     matched_ = true;
     return {true, fault};
@@ -329,6 +386,7 @@ class General : public Dialect {
 
   std::deque<std::string> made_;  // texts that are not the log's
   std::string reading_;
+  std::map<std::string, std::int64_t> left_out_;  // the values without a column, by their key
   StepHeads heads_;
   std::string last_step_;
   bool matched_ = false;

@@ -83,6 +83,27 @@ std::string made_log(std::mt19937& random) {
   return log;
 }
 
+/// The rows of a log, and its faults.
+std::string rows_of(const std::string& text) {
+  Transcript out;
+  read_log_file(LogFile(text), {}, out);
+  return out.text;
+}
+
+TEST_CASE("general: a line is read behind a value whose unit is unknown") {
+  const std::string head = "step 1/2 loss 2.5 ";
+  for (const std::string value : {"power 300W", "flops 8.2k", "eta 0:01:02", "ratio: 3x", "size 1.5GB"})
+    CHECK_MESSAGE(rows_of(head + value + " grad_norm nan\n") == "step=1 loss=2.5 grad_norm=nan line=1 \n", value);
+  CHECK(rows_of(head + "tflops 120 TFLOPS, grad_norm nan\n") == "step=1 loss=2.5 tflops=120 grad_norm=nan line=1 \n");
+  CHECK(rows_of("step 1 loss 2.5 nats grad_norm nan\n") == "step=1 loss=2.5 grad_norm=nan line=1 \n");
+  CHECK(rows_of("step 1 lr 0.1 mem 1GB loss: 3.5\n") ==
+        "step=1 learning_rate=0.1 alloc_mem=1073741824 loss=3.5 line=1 \n");
+  for (const std::string memory : {"max_mem 2MiB", "max_mem: 2M", "max mem 2 MB"})
+    CHECK_MESSAGE(
+        rows_of(head + memory + " time 0.1s\n") == "step=1 loss=2.5 peak_mem=2097152 iteration_time=0.1 line=1 \n",
+        memory);
+}
+
 TEST_CASE("a log reads alike in blocks of any size; each line is accounted for") {
   std::mt19937 random(7);
   for (int round = 0; round < 60; ++round) {

@@ -39,6 +39,48 @@ double largest_value(const metric::Table& table, const char* name) {
   return found;
 }
 
+/// The distances of a value that counts what has been since the start, for each step; empty if it is no such count: it
+/// grows from each point to the next by about the same for each step. `first`: also the first is one such distance.
+std::vector<double> since_start(const std::vector<Point>& points, double Point::*member, bool first) {
+  const std::size_t fewest = first ? 5 : 8;  // of fewer points times may grow by chance
+  constexpr double kAlike = 3, kGrown = 2;
+  std::vector<double> found, sorted;
+  const Point* last = nullptr;
+  for (const Point& point : points) {
+    if (is_absent(point.*member)) continue;
+    if (last) {
+      const bool numbered = !is_absent(point.step) && !is_absent(last->step);
+      const double steps = numbered ? static_cast<double>(point.step - last->step) : 1;
+      const double grown = point.*member - last->*member;
+      if (!(steps > 0) || !(grown > 0) || !std::isfinite(grown)) return {};
+      found.push_back(grown / steps);
+    }
+    last = &point;
+  }
+  if (found.size() + 1 < fewest) return {};
+  sorted = found;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::ranges::nth_element(sorted, middle);
+  const auto alike =
+      std::ranges::count_if(found, [&](double one) { return one <= kAlike * *middle && one * kAlike >= *middle; });
+  const auto begun = std::ranges::find_if(points, [&](const Point& point) { return !is_absent(point.*member); });
+  const double start = *begun.*member, steps = is_absent(begun->step) ? 1 : static_cast<double>(begun->step);
+  if (10 * static_cast<std::size_t>(alike) < 9 * found.size() || !(last->*member > kGrown * start)) return {};
+  // A count begins at 0: else tokens of a step would grow with the length of sequences.
+  if (first && !(start <= *middle * (kAlike * steps + 2))) return {};
+  found.insert(found.begin(), first ? *middle : metric::absent_real());
+  return found;
+}
+
+/// Puts what each step took in place of a count since the start.
+void to_steps(std::vector<Point>& points, double Point::*member, bool first) {
+  const std::vector<double> each = since_start(points, member, first);
+  std::size_t at = 0;
+  for (Point& point : points) {
+    if (!each.empty() && !is_absent(point.*member)) point.*member = each[at++];
+  }
+}
+
 }  // namespace
 
 Series series(const metric::Run& run) {
@@ -88,6 +130,8 @@ Series series(const metric::Run& run) {
   };
   const bool numbered = std::ranges::none_of(made.points, [](const Point& p) { return is_absent(p.step); });
   if (numbered) std::ranges::stable_sort(made.points, earlier);
+  to_steps(made.points, &Point::tokens, true);
+  to_steps(made.points, &Point::time, false);
   return made;
 }
 

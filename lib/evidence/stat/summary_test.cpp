@@ -96,6 +96,24 @@ TEST_CASE("a run that counts images has losses in nats, and images per second") 
   CHECK(unit(*made.store.summary, "final_loss") == "nats/token");
 }
 
+TEST_CASE("a count since the start is not what a step took") {
+  const auto of = [](const std::string& columns, std::initializer_list<const char*> cells, const char* figure) {
+    std::string rows;
+    int step = 0;
+    for (const char* const cell : cells) rows += "a\t" + std::to_string(++step) + "\t2.5\t" + cell + "\n";
+    return real(summary_of("run\tstep\tloss\t" + columns + "\n" + rows, no_warmup()), figure);
+  };
+  const std::string time = "iteration_time", both = "tokens\t" + time, all = both + "\ttokens_per_second";
+  // tokens so far
+  CHECK(of(both, {"80\t2", "160\t2", "240\t2", "310\t2", "400\t2"}, "tokens_per_second") == 40);
+  CHECK(of(all, {"80\t2\t44", "160\t2\t44", "240\t2\t44"}, "tokens_per_second") == 44);
+  // tokens of a step, which grow with the sequences
+  CHECK(of(both, {"80\t1", "81\t1", "82\t1", "83\t1", "84\t1"}, "tokens_per_second") == 82);
+  // seconds since the start, 10 for each step; and of a step
+  CHECK(of(time, {"25", "35", "45", "55", "65", "75", "85", "95"}, "time_mean") == 10);
+  CHECK(of(time, {"1", "1.1", "1.2", "1.3", "1.4"}, "time_mean") == doctest::Approx(1.2));
+}
+
 TEST_CASE("the columns that everybody reads come first, in this order") {
   const Summary made = summary_of("run\tstep\tloss\na\t1\t2\n");
   const std::vector<std::string> order = {

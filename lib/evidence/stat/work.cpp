@@ -217,18 +217,18 @@ double largest(const Condition& condition, double Series::*member) {
 
 double rate(const Condition& condition, bool images) {
   double count = 0, seconds = 0;
+  Sample logged;  // what a run says itself
+  for (const Member& member : condition.members) {
+    if (const double value = images ? kNan : logged_rate(*member.run, true); std::isfinite(value))
+      logged.push_back(value);
+  }
+  if (!logged.empty() && logged.size() == condition.members.size()) return mean_of(logged);
   for (const Member& member : condition.members) {
     if (member.series.images != images) continue;
     count += member.timing.tokens;
     seconds += member.timing.token_seconds;
   }
-  if (seconds > 0) return count / seconds;
-  Sample logged;
-  for (const Member& member : condition.members) {
-    if (const double value = images ? kNan : logged_rate(*member.run, true); std::isfinite(value))
-      logged.push_back(value);
-  }
-  return mean_of(logged);
+  return seconds > 0 ? count / seconds : mean_of(logged);
 }
 
 double logged_rate(const metric::Run& run, bool tokens) {

@@ -104,6 +104,14 @@ TEST_CASE("general: a line is read behind a value whose unit is unknown") {
         memory);
 }
 
+TEST_CASE("a time of day is no duration of a step") {
+  CHECK(rows_of("{\"step\": 1, \"loss\": 2.5, \"time\": 1790000010.5}\n") ==
+        "step=1 loss=2.5 timestamp=1790000010.5 line=1 \n");
+  CHECK(rows_of("{\"step\": 1, \"loss\": 2.5, \"time\": \"2026-11-29T01:00:01\"}\n") ==
+        "step=1 loss=2.5 timestamp=2026-11-29T01:00:01 line=1 \n");
+  CHECK(rows_of("{\"step\": 1, \"loss\": 2.5, \"time\": 0.5}\n") == "step=1 loss=2.5 iteration_time=0.5 line=1 \n");
+}
+
 TEST_CASE("a log reads alike in blocks of any size; each line is accounted for") {
   std::mt19937 random(7);
   for (int round = 0; round < 60; ++round) {

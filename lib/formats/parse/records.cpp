@@ -19,12 +19,26 @@ std::string_view truth(std::string_view word) {
   return {};
 }
 
+constexpr int kVague = 2;  // the priority of "time", which is a duration or a time stamp
+
+/// Whether a value is a time of day, and not a duration: "2026-11-29T01:00:01", or seconds since 1970.
+bool is_stamp(const Field& field) {
+  constexpr double kEpoch = 1e8;  // as seconds, more than three years
+  if (field.kind == Kind::word)
+    return !field.value.empty() && is_digit(field.value.front()) &&
+           field.value.find_first_of(":-") != std::string_view::npos && field.value.find('e') == std::string_view::npos;
+  const auto value = parse_real(field.value);
+  return value && *value > kEpoch && std::isfinite(*value);
+}
+
 }  // namespace
 
 ColumnName Records::column_of(const Field& field) const {
   const auto mapped = map_.find(std::string(field.key));
   if (mapped != map_.end()) return {mapped->second, std::numeric_limits<int>::max()};
   const ColumnName name = column_named(field.key);
+  if (name.column == "iteration_time" && name.priority <= kVague && is_stamp(field))
+    return {"timestamp", name.priority};
   const bool fraction = name.column == "epoch" && field.kind == Kind::real;  // "epoch: 0.25" counts no epochs
   return fraction ? ColumnName{"epochs", name.priority} : name;
 }

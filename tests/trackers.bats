@@ -203,6 +203,22 @@ PY
   verdict
 }
 
+@test "MLflow's values without steps are numbered by their times, and a failed run has failed" {
+  mkdir -p runs/aaaa1111/metrics
+  printf '%s\n' 'run_name: plain' 'status: 4' >runs/aaaa1111/meta.yaml
+  for count in 1 2 3 4; do
+    echo "170000000${count}000 $((9 - count)) 0" >>runs/aaaa1111/metrics/loss
+    echo "170000000${count}001 0.$count 0" >>runs/aaaa1111/metrics/lr
+  done
+  echo '1700000002002 6.5 0' >runs/aaaa1111/metrics/val_loss
+  [ "$(zs-parse runs/aaaa1111 | grep -v '^#' | awk -F'\t' 'NR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; next }
+    { printf "%s:%s:%s:%s ", $at["step"], $at["loss"], $at["learning_rate"], $at["valid_loss"] }')" = \
+    "1:8:0.1: 2:7:0.2:6.5 3:6:0.3: 4:5:0.4: " ] || complain "$output"
+  run -1 --separate-stderr zs-aggregate -f tsv runs/aaaa1111
+  [[ $stderr == *"is FAILED: its status in MLflow is FAILED"* ]] || complain "$stderr"
+  verdict
+}
+
 @test "a folder of an MLflow run that cannot be read is an error, and no run without parameters" {
   cp -r "$ROOT/tests/cases/zs-parse/mlflow/mlruns" .
   rm -r mlruns/0/aaaa1111/params

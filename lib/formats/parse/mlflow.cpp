@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <tuple>
 
@@ -58,13 +59,49 @@ class Database {
   std::unique_ptr<sqlite3, int (*)(sqlite3*)> handle_{nullptr, sqlite3_close};
 };
 
+void failed(MlflowRun& run, const std::string& status) {
+  run.facts.emplace_back("exit_state", "failed");
+  run.facts.emplace_back("error", "its status in MLflow is " + status);
+}
+
+/// Numbers values that were logged without a step, which MLflow stores as step 0, by their times: by the steps of the
+/// metric that has most, or from 1 in the order of its times if none has steps.
+void number_steps(std::vector<MlflowValue>& values) {
+  using Metric = std::vector<MlflowValue*>;
+  std::map<std::string, Metric> by_name;
+  for (MlflowValue& one : values) by_name[one.name].push_back(&one);
+  const auto stepped = [](const Metric& metric) {
+    return std::ranges::any_of(metric, [](const MlflowValue* one) { return one->step != 0; });
+  };
+  const Metric* clock = nullptr;
+  for (const auto& [name, metric] : by_name) {
+    if (name.starts_with("system/")) continue;  // MLflow counts its own calls
+    const auto weight = [&](const Metric& one) { return std::pair(stepped(one), one.size()); };
+    if (!clock || weight(metric) > weight(*clock)) clock = &metric;
+  }
+  if (!clock || clock->size() < 2) return;
+  const bool known = stepped(*clock);
+  for (std::size_t i = 0; !known && i < clock->size(); ++i) (*clock)[i]->step = static_cast<std::int64_t>(i) + 1;
+  for (const auto& [name, metric] : by_name) {
+    if (&metric == clock || stepped(metric) || (known && metric.size() < 2)) continue;
+    for (std::size_t i = 0; i < metric.size(); ++i) {
+      const auto later =
+          std::ranges::upper_bound(*clock, metric[i]->time, {}, [](const MlflowValue* one) { return one->time; });
+      const bool beside = metric.size() == clock->size();  // logged at each step, before or after the clock's
+      metric[i]->step = beside                    ? (*clock)[i]->step
+                        : later == clock->begin() ? clock->front()->step
+                                                  : (*(later - 1))->step;
+    }
+  }
+}
+
 MlflowRun of_database(const std::string& path, const std::string& id) {
   MlflowRun run;
   Database database(path);
   database.each("SELECT name, status FROM runs WHERE run_uuid = ?", id, [&](const Database::Row& row) {
     run.facts.emplace_back("mlflow_run_name", row(0));
     if (row(1) == "FINISHED") run.facts.emplace_back("exit_state", "finished");
-    if (row(1) == "FAILED") run.facts.emplace_back("exit_state", "failed");
+    if (row(1) == "FAILED" || row(1) == "KILLED") failed(run, row(1));
   });
   database.each("SELECT key, value FROM params WHERE run_uuid = ? ORDER BY key", id,
                 [&](const Database::Row& row) { run.facts.emplace_back(row(0), row(1)); });
@@ -89,7 +126,8 @@ MlflowRun of_folder(const std::string& folder, const FaultSink& faults) {
   const config::Config told = config::Config::parse(Input(meta).read_all(), meta);
   for (const config::Entry& entry : told.entries()) {
     const auto state = entry.key == "status" ? parse_int(entry.value).value_or(0) : 0;
-    if (state == 3 || state == 4) run.facts.emplace_back("exit_state", state == 3 ? "finished" : "failed");
+    if (state == 3) run.facts.emplace_back("exit_state", "finished");
+    if (state == 4 || state == 5) failed(run, state == 4 ? "FAILED" : "KILLED");
     if (entry.key == "run_name") run.facts.emplace_back("mlflow_run_name", entry.value);
   }
   each("params",
@@ -149,7 +187,9 @@ bool is_mlflow_store(const std::string& path) {
 }
 
 MlflowRun read_mlflow(const std::string& path, const std::string& id, const FaultSink& faults) {
-  return id.empty() ? of_folder(path, faults) : of_database(path, id);
+  MlflowRun run = id.empty() ? of_folder(path, faults) : of_database(path, id);
+  number_steps(run.values);
+  return run;
 }
 
 std::vector<Job> mlflow_jobs(const std::string& path) {

@@ -180,7 +180,7 @@ std::string exploded(const Series& series) {
 
 /// The missing steps among the expected ones, or "". With `whole`, nothing speaks against an end of the run behind its
 /// last point.
-std::string missing(const metric::Run& run, const Series& series, std::int64_t expected, bool whole) {
+std::string missing(const metric::Run& run, const Series& series, std::int64_t expected, bool whole, bool& unlogged) {
   if (series.points.empty()) return "no metric records of " + to_text(expected);
   std::int64_t last = metric::kAbsentInteger, widest = 0;
   for (const Point& point : series.points) {
@@ -202,6 +202,7 @@ std::string missing(const metric::Run& run, const Series& series, std::int64_t e
   const std::int64_t next = next_step(run, series);
   const bool between = whole && !is_absent(next) && next > end;  // the end is no logged step
   if (last < end && !silent && !between) return "ends at step " + to_text(last) + " of " + to_text(expected);
+  unlogged = last < end && !silent && last != expected - 1;  // where steps are counted from 0, it is the last
   const MissingSteps gap = missing_steps(run, series);
   if (gap.count == 0) return "";
   const std::string which = gap.count == 1
@@ -254,8 +255,8 @@ Judgement judge(const metric::Run& run, const Series& series) {
   // The Trainer's closing line: a callback may end the training before its last step.
   if (expected && run.attribute("exit_state") == "finished" && !run.attribute("summary.train_runtime").empty())
     expected = std::min(*expected, std::max<std::int64_t>(1, last_step(run, series)));
+  const bool finished = run.attribute("exit_state") == "finished" || exit_code == "0";
   if (!expected) {
-    const bool finished = run.attribute("exit_state") == "finished" || exit_code == "0";
     if (finished && !series.points.empty() && run.attribute("expected_steps").empty()) return {RunState::complete, ""};
     const std::string said = run.attribute("expected_steps");
     if (!error.empty()) return {RunState::failed, error};
@@ -263,8 +264,12 @@ Judgement judge(const metric::Run& run, const Series& series) {
                                : said.empty()        ? "ended, not known to be complete"
                                                      : "it should have '" + said + "' steps"};
   }
-  const std::string reason = missing(run, series, *expected, error.empty());
+  bool unlogged = false;
+  const std::string reason = missing(run, series, *expected, error.empty(), unlogged);
   if (!reason.empty() && !error.empty()) return {RunState::failed, error + "; " + reason};
+  if (reason.empty() && unlogged && !finished)
+    return {RunState::unknown, "ends at step " + to_text(last_step(run, series)) + " of " + to_text(*expected) +
+                                   ", and would log none of the others"};
   return {reason.empty() ? RunState::complete : RunState::truncated, reason};
 }
 

@@ -236,10 +236,12 @@ TEST_CASE("a step that is missing is a failure with its place") {
   CHECK(steps(of100, {100}) == "COMPLETE: ");
   // an end between two logged steps
   const std::string of97 = "#@ a expected_steps=97\n";
-  CHECK(steps(of100, {0, 10, 20, 30, 40, 50, 60, 70, 80, 90}) == "COMPLETE: ");
+  CHECK(steps("#@ a exit_code=0\n" + of100, {0, 10, 20, 30, 40, 50, 60, 70, 80, 90}) == "COMPLETE: ");
+  CHECK(steps(of100, {0, 10, 20, 30, 40, 50, 60, 70, 80, 90}) ==
+        "UNKNOWN: ends at step 90 of 100, and would log none of the others");
   CHECK(steps("#@ a exit_code=0\n" + of97, {10, 20, 30, 40, 50, 60, 70, 80, 90}) == "COMPLETE: ");
-  CHECK(steps(of97, {1, 10, 20, 30, 40, 50, 60, 70, 80, 90}) == "COMPLETE: ");
-  CHECK(steps(of97, {1, 11, 21, 31, 41, 51, 61, 71, 81, 91}) == "COMPLETE: ");
+  CHECK(steps("#@ a exit_state=finished\n" + of97, {1, 10, 20, 30, 40, 50, 60, 70, 80, 90}) == "COMPLETE: ");
+  CHECK(steps("#@ a exit_code=0\n" + of97, {1, 11, 21, 31, 41, 51, 61, 71, 81, 91}) == "COMPLETE: ");
   CHECK(steps(of100, {9, 19, 29, 39, 49, 59, 69, 79, 89, 99}) == "COMPLETE: ");
   CHECK(steps(of97, {0, 10, 20, 30, 40, 50, 60, 70, 80}) == "TRUNCATED: ends at step 80 of 97");
   CHECK(steps(of100, {10, 20, 30, 40, 50, 60, 70, 80, 90}) == "TRUNCATED: ends at step 90 of 100");
@@ -248,7 +250,7 @@ TEST_CASE("a step that is missing is a failure with its place") {
   CHECK(steps(of97, {10}) == "TRUNCATED: ends at step 10 of 97");
   // an interval that changes
   const std::string of45 = "#@ a expected_steps=45\n";
-  CHECK(steps(of45, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40}) == "COMPLETE: ");
+  CHECK(steps("#@ a exit_code=0\n" + of45, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40}) == "COMPLETE: ");
   CHECK(steps(of45, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30}) == "TRUNCATED: ends at step 30 of 45");
   CHECK(steps("#@ a expected_steps=20\n", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20}) == "COMPLETE: ");
   CHECK(steps("#@ a expected_steps=36\n", {10, 20, 30, 31, 32, 33, 34, 35, 36}) == "COMPLETE: ");

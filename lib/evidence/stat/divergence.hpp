@@ -49,13 +49,12 @@ double spread(const metric::Table& curve);
 /// A row for each pair of conditions; for more than kMostPaired conditions, for each with the first. Columns:
 /// condition, baseline, steps (compared), steps_missing (in one of the two), first_difference (step), loss_difference
 /// (the largest; nan if a loss is), difference_step, final_difference, envelope (the larger spread() of the two),
-/// first_outside, outside_difference, outside_spread (leaves() of stat/repeats.hpp: from where the difference is more than
-/// chance), digest (same, different or ""), verdict, differs_in ("loss, rank 1": the first difference of the runs
+/// first_outside, outside_difference, outside_spread (leaves() of stat/repeats.hpp: from where the difference is more
+/// than chance), digest (same, different or ""), verdict, differs_in ("loss, rank 1": the first difference of the runs
 /// themselves). Verdicts: "identical": compare/verdict.hpp calls every run of both exact (or equal as printed) to every
 /// other, in all that training determines, on all ranks; "incomplete": equal as far as both have values, but one lacks
-/// some; "inside": repeated runs differ, and the two no more than by chance; "different"; "nothing to compare". A nan is
-/// a difference, even on both sides.
-/// REQUIRES: `curves` has the curve() of each condition.
+/// some; "inside": repeated runs differ, and the two no more than by chance; "different"; "nothing to compare". A nan
+/// is a difference, even on both sides. REQUIRES: `curves` has the curve() of each condition.
 metric::Table divergence(const std::vector<Condition>& conditions, const std::map<std::string, metric::Table>& curves);
 
 inline constexpr std::size_t kMostPaired = 16;

@@ -47,8 +47,8 @@ struct Losses {
     double relative = 0;    ///< relative to the smaller magnitude
   };
   std::optional<Largest> largest;  ///< nothing if the mean curves are equal
-  /// The decimals of the less precise side of the largest difference, if that is at most one unit of the last decimal, and
-  /// each pair differs up as well as down: all losses are equal up to the rounding of their text.
+  /// The decimals of the less precise side of the largest difference, if that is at most one unit of the last decimal,
+  /// and each pair differs up as well as down: all losses are equal up to the rounding of their text.
   std::optional<int> printed;
   std::vector<Pair> outside;       ///< whose losses differ by more than chance makes of repeated runs
   std::optional<double> envelope;  ///< the largest spread of repeated runs of one condition; nothing without repeats

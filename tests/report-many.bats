@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reports of very many runs, of very long runs, and of one run.
+# Reports of very many runs, of very long runs, of one run, and of records that lack something.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"
@@ -48,5 +48,20 @@ setup() {
   sed 's/exit_code=0/exit_code=9/' one.tsv >failed.tsv
   run -1 --separate-stderr zs-report failed.tsv
   [[ ${lines[1]} == *"**Not complete.** \`mine\` FAILED (exit code 9)"*"A step takes 500.0 ms on average."* ]] || complain "${lines[1]}"
+  verdict
+}
+
+@test "zs-report: a sweep of which some were evaluated is judged by the loss that all have, and says so" {
+  {
+    echo '#zs-metrics 1'
+    for k in 1 2 3; do printf '#@ s%d exit_code=0\n#@ s%d learning_rate=0.%d\n' $k $k $k; done
+    printf 'run\tstep\tloss\tvalid_loss\ns1\t1\t4.5\t3.5\ns2\t1\t4.25\t\ns3\t1\t4.125\t\n'
+  } >some.tsv
+  run -0 zs-report --kind sweep some.tsv
+  [[ $output == *"**Best:** learning rate **0.3**, with a final loss of **4.1250**."*"is not known. 1 of 3 conditions has a validation loss, so the final loss counts."* ]] || complain "$output"
+  run -0 zs-report --kind sweep --value valid_loss some.tsv
+  [[ $output == *"**Best:** learning rate **0.1**, with a validation loss of **3.5000**. 1 of 3 conditions has a validation loss."* ]] || complain "$output"
+  run -0 bash -c "sed -E 's/^(s[23].*\t)$/\1 3.75/; s/\t /\t/' some.tsv | zs-report --kind sweep"
+  [[ $output == *"with a validation loss of **3.5000**"* && $output != *" 3 conditions ha"* ]] || complain "$output"
   verdict
 }

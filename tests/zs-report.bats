@@ -143,8 +143,7 @@ first_paragraph() { sed -n 3p "$1"; }
 }
 
 @test "every number leads to a line of the log that holds it" {
-  summary z1.log z2.log z3.log
-  zs-report summary.h5 -o report.md
+  summary z1.log z2.log z3.log; zs-report summary.h5 -o report.md
   checked=0
   while IFS='|' read -r _ what value _ _ place _; do
     case $what in *first*loss* | *final*loss* | *best*loss*) ;; *) continue ;; esac
@@ -196,17 +195,14 @@ first_paragraph() { sed -n 3p "$1"; }
 }
 
 @test "the fastest is named only where each ran twice and the intervals part" {
-  summary z1.log z2.log z3.log
-  zs-report summary.h5 -o report.md
+  summary z1.log z2.log z3.log; zs-report summary.h5 -o report.md
   grep -q '^- \*\*For time:\*\* none; a difference between single runs is not a reason' report.md || complain "named after single runs"
   for name in z1 z2 z3; do sed -E '1i run: repetition_of='$name'
     s/time: 0.([0-9]+)/time: 0.\10001/' $name.log >${name}_again.log; done
-  summary z?.log z?_again.log
-  zs-report summary.h5 -o report.md
+  summary z?.log z?_again.log; zs-report summary.h5 -o report.md
   grep -q '^- \*\*For time:\*\* `z1`. The intervals support it' report.md || complain "not named"
   sed -i -E 's/time: 0.[0-9]+/time: 0.1/' z?.log z?_again.log
-  summary z?.log z?_again.log
-  zs-report summary.h5 -o report.md
+  summary z?.log z?_again.log; zs-report summary.h5 -o report.md
   grep -q '^- \*\*For time:\*\* none; the intervals do not support a choice between' report.md || complain "named without support"
   verdict
 }
@@ -219,21 +215,6 @@ first_paragraph() { sed -n 3p "$1"; }
   grep -qF -- '- `z1` and `z2`: 8 iteration times of 8 not a time: not above 0, or not finite.' report.md || complain "time 0 and -1"
   grep -qF -- '- `z1`: the peak memory is -5 bytes.' report.md || complain "memory"
   if grep -qE 'For (time|memory):\*\* `|nan' report.md; then complain "$(grep -E 'For (time|memory)|nan' report.md)"; fi
-  verdict
-}
-
-@test "a sweep of which some were evaluated is judged by the loss that all have, and says so" {
-  {
-    echo '#zs-metrics 1'
-    for k in 1 2 3; do printf '#@ s%d exit_code=0\n#@ s%d learning_rate=0.%d\n' $k $k $k; done
-    printf 'run\tstep\tloss\tvalid_loss\ns1\t1\t4.5\t3.5\ns2\t1\t4.25\t\ns3\t1\t4.125\t\n'
-  } >some.tsv
-  run -0 zs-report --kind sweep some.tsv
-  [[ $output == *"**Best:** learning rate **0.3**, with a final loss of **4.1250**."*"is not known. 1 of 3 conditions has a validation loss, so the final loss counts."* ]] || complain "$output"
-  run -0 zs-report --kind sweep --value valid_loss some.tsv
-  [[ $output == *"**Best:** learning rate **0.1**, with a validation loss of **3.5000**. 1 of 3 conditions has a validation loss."* ]] || complain "$output"
-  run -0 bash -c "sed -E 's/^(s[23].*\t)$/\1 3.75/; s/\t /\t/' some.tsv | zs-report --kind sweep"
-  [[ $output == *"with a validation loss of **3.5000**"* && $output != *" 3 conditions ha"* ]] || complain "$output"
   verdict
 }
 
@@ -492,8 +473,7 @@ first_paragraph() { sed -n 3p "$1"; }
     { printf 'run: %s\n' log_interval=1 batch_size=2 seq_length=64 gradient_accumulation_steps=4
       awk '/expected_steps/ { next } match($0, /Step [0-9]+/) { sub(/Step [0-9]+/, "Step " 4 * substr($0, RSTART + 5, RLENGTH - 5)) } 1' $log.log; } >micro_$log.log
   done
-  summary micro_z1.log micro_z2.log
-  run zs-report summary.h5
+  summary micro_z1.log micro_z2.log; run zs-report summary.h5
   [[ $output == *"| tokens of a logged step (a micro-step) | 256 |"* ]]
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds for every dialect: values survive, nothing of a cut line passes for a value, each line is accounted for.
 #include <doctest/doctest.h>
-#include <unistd.h>
 
-#include <fstream>
+#include <algorithm>
 #include <set>
+#include <string>
 
-#include "parse/log.hpp"
+#include "parse/outcome_test.hpp"
 
 namespace zs::parse {
 namespace {
@@ -108,47 +108,6 @@ std::string filled(std::string_view line, std::string_view value) {
   std::string text(line);
   const std::size_t at = text.find('@');
   return at == std::string::npos ? text : text.replace(at, 1, value);
-}
-
-/// What comes out of a log: the cells of each column, and attributes with '=' behind their names.
-class Collected : public metric::Writer {
- public:
-  void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override {
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (!cells[i].empty()) values[columns[i].name].insert(std::string(cells[i]));
-    }
-  }
-  void finish(const std::map<std::string, std::string>& attributes) override {
-    for (const auto& [key, value] : attributes) {
-      if (!key.starts_with("source")) values[key + "="].insert(value);
-    }
-  }
-  std::map<std::string, std::set<std::string>> values;
-};
-
-struct Outcome {
-  Collected out;
-  Stats stats;
-};
-
-Outcome outcome_of(const std::string& text) {
-  const std::string name = "/tmp/zs-dialects-test-" + std::to_string(::getpid());
-  std::ofstream(name, std::ios::binary) << text;
-  Outcome outcome;
-  const Options options;
-  const FaultSink sink = [](const Fault&) {};
-  LogReader reader(options, outcome.out, sink);
-  reader.read(name);
-  reader.finish();
-  ::unlink(name.c_str());
-  outcome.stats = reader.stats();
-  const Stats& stats = outcome.stats;
-  std::int64_t sum = stats.faulty + stats.other;
-  for (const auto& [dialect, count] : stats.matched) sum += count;
-  CHECK(sum == stats.lines);
-  CHECK(stats.other >= 0);
-  CHECK(stats.lines == std::count(text.begin(), text.end(), '\n') + (!text.empty() && text.back() != '\n'));
-  return outcome;
 }
 
 TEST_CASE("each dialect is in the samples") {
@@ -267,99 +226,6 @@ TEST_CASE("commas between thousands are read where torchtitan writes them, in gr
   for (const char* const wrong : {"12,34", "1234,567", "12,3456", "1,234.5,678"}) CHECK(tps(wrong).stats.faulty == 1);
 }
 
-/// A bar of the Trainer at a step of `total`.
-std::string bar(int step, int total, const std::string& rest) {
-  return "\r  9%|#  | " + std::to_string(step) + "/" + std::to_string(total) + " [" + rest + "]";
-}
-/// The loss, written through the bar, which is drawn again behind it.
-std::string loss(const std::string& epoch, int step, int total, const std::string& rest) {
-  return "\r      \r{'loss': '2.5', 'epoch': '" + epoch + "'}\n" + bar(step, total, rest);
-}
-
-/// Those that are known.
-std::set<std::string> times(const Outcome& outcome) {
-  std::set<std::string> found = outcome.out.values.at("iteration_time");
-  found.erase("");
-  return found;
-}
-
-TEST_CASE("huggingface: the bar behind a loss has its step, the one in front may be old") {
-  const Outcome fast =
-      outcome_of(bar(0, 600, "00:00<?, ?it/s") + bar(37, 600, "00:00<00:02, 250it/s") +
-                 loss("0.5", 50, 600, "00:00<00:02, 250it/s") + bar(74, 600, "00:00<00:02, 250it/s") +
-                 loss("1", 100, 600, "00:00<00:02, 250it/s") + bar(149, 600, "00:00<00:02, 250it/s") +
-                 "\r   \r{'eval_loss': '2', 'epoch': '1.5'}\n" + bar(150, 600, "00:00<00:02, 250it/s"));
-  CHECK(fast.out.values.at("step") == std::set<std::string>{"50", "100", "150"});
-  CHECK(fast.out.values.at("epochs") == std::set<std::string>{"0.5", "1", "1.5"});
-  CHECK(times(fast) == std::set<std::string>{"0.00400000"});
-  CHECK(fast.stats.faulty == 0);
-  // Losses that come late and in a heap have the bar in front of them, and those behind it are counted by epochs.
-  const Outcome late =
-      outcome_of(bar(10, 60, "00:05<00:25, 2.00it/s") + "{'loss': 2.5, 'epoch': 0.5}\n{'loss': 2.4, 'epoch': 1.0}\n" +
-                 bar(22, 60, "00:11<00:25, 2.00it/s"));
-  CHECK(late.out.values.at("step") == std::set<std::string>{"10", "20"});
-}
-
-/// The bar, cleared and drawn again behind what was written through it.
-std::string again(int step, int total, const std::string& below = "") {
-  return "\n" + std::string(46, ' ') + "\n" + below + bar(step, total, "00:01<00:01, 9.0it/s") + "\n";
-}
-
-TEST_CASE("huggingface: the n-th line belongs to the n-th bar that was drawn again") {
-  // Of torchrun --tee: lines come before, behind and far behind the bar, which stands in lines of its own.
-  const Outcome tee =
-      outcome_of(bar(2, 12, "00:00<00:01, 9.0it/s") + "[default0]:{'loss': '8', 'epoch': '0.5'}\n" + again(2, 12) +
-                 bar(3, 12, "00:00<00:01, 9.0it/s") + "[default0]:{'loss': '7', 'epoch': '1'}\n" +
-                 bar(4, 12, "00:00<00:01, 9.0it/s") + again(4, 12) + bar(5, 12, "00:00<00:01, 9.0it/s") + again(6, 12) +
-                 bar(7, 12, "00:00<00:01, 9.0it/s") + "\n" + again(8, 12) +
-                 "{'loss': '6', 'epoch': '1.5'}\n{'loss': '5', 'epoch': '2'}\n" + again(12, 12) +
-                 "{'loss': '4', 'epoch': '3'}\n{'train_runtime': 9, 'epoch': 3.0}\n");
-  CHECK(tee.out.values.at("step") == std::set<std::string>{"2", "4", "6", "8", "12"});
-  CHECK(tee.stats.faulty == 0);
-  // Text of others was written between the bar and the loss, or through the bar.
-  const Outcome between =
-      outcome_of(bar(1, 20, "00:00<00:01, 9.0it/s") + "\na warning\n\r      \r" + "{'loss': '8', 'epoch': '0.2'}\n" +
-                 bar(2, 20, "00:00<00:01, 9.0it/s") + "\r      \ra warning\n" + bar(4, 20, "00:00<00:01, 9.0it/s") +
-                 "\r      \r" + "{'loss': '7', 'epoch': '1'}\n" + bar(10, 20, "00:00<00:01, 9.0it/s"));
-  CHECK(between.out.values.at("step") == std::set<std::string>{"2", "10"});
-}
-
-TEST_CASE("huggingface: a bar below that of the training is another one, even with as many steps") {
-  const auto nested = [](int step) { return "\n" + bar(step, 4, "00:00<00:01, 9.0it/s") + "\x1b[A"; };
-  const Outcome same = outcome_of(bar(0, 4, "00:00<?, ?it/s") + bar(2, 4, "00:00<00:01, 9.0it/s") +
-                                  "\r      \r{'loss': '8', 'epoch': '0.5'}\n" + bar(2, 4, "00:00<00:01, 9.0it/s") +
-                                  nested(0) + "\r      \r\n\r      \r\x1b[A{'eval_loss': '7', 'epoch': '0.5'}\n" +
-                                  bar(2, 4, "00:00<00:01, 9.0it/s") + nested(4) + "\n\r      \r\x1b[A" +
-                                  bar(3, 4, "00:01<00:01, 9.0it/s") + bar(4, 4, "00:01<00:01, 9.0it/s") +
-                                  "\r      \r{'loss': '6', 'epoch': '1'}\n" + bar(4, 4, "00:01<00:01, 9.0it/s"));
-  CHECK(same.out.values.at("step") == std::set<std::string>{"2", "4"});
-  CHECK(same.out.values.at("loss") == std::set<std::string>{"8", "6"});
-  CHECK(same.stats.records == 3);
-}
-
-TEST_CASE("huggingface: behind a resume or an evaluation the rate of the bar is no time of a step") {
-  const Outcome resumed = outcome_of(bar(0, 40, "00:00<?, ?it/s") + bar(21, 40, "00:00<00:00, 150it/s") +
-                                     loss("2.4", 24, 40, "00:06<00:01, 140it/s") + bar(27, 40, "00:12<00:01, 120it/s") +
-                                     loss("2.8", 28, 40, "00:18<00:01, 120it/s"));
-  CHECK(resumed.out.values.at("step") == std::set<std::string>{"24", "28"});
-  CHECK(times(resumed) == std::set<std::string>{"3.00000"});  // 12 s for 4 steps
-  const Outcome evaluated =
-      outcome_of(bar(1, 40, "00:01<00:40, 1.00s/it") + loss("0.1", 2, 40, "00:02<00:40, 1.00s/it") +
-                 bar(1, 9, "00:01<00:40, 5.00s/it") + "\r   \r{'eval_loss': 2.0, 'epoch': 0.1}\n" +
-                 bar(2, 40, "00:29<00:40, 9.00s/it") + bar(3, 40, "00:30<00:40, 9.00s/it") +
-                 loss("0.2", 4, 40, "00:31<00:40, 8.00s/it"));
-  CHECK(evaluated.out.values.at("step") == std::set<std::string>{"2", "4"});
-  CHECK(times(evaluated) == std::set<std::string>{"1.00000"});
-}
-
-TEST_CASE("huggingface: a text among the values is one, and no fault") {
-  const Outcome swift =
-      outcome_of("{'loss': 2.5, 'epoch': 0.01, 'global_step/max_steps': '5/1000', 'percentage': '0.50%'}\n");
-  CHECK(swift.stats.faulty == 0);
-  CHECK(swift.out.values.at("step") == std::set<std::string>{"5"});
-  CHECK(swift.out.values.at("expected_steps=") == std::set<std::string>{"1000"});
-}
-
 TEST_CASE("torchtitan: the time between the last step and a restart is that of no step") {
   const auto line = [](const std::string& time, const std::string& step) {
     return "[titan] 2025-06-01 " + time + ",000 - root - INFO - step: " + step + "  loss:  4.5  tps: 3\n";
@@ -368,49 +234,6 @@ TEST_CASE("torchtitan: the time between the last step and a restart is that of n
                                  "[titan] 2025-06-01 13:00:00,000 - root - INFO - Training starts at step 3\n" +
                                  line("13:00:02", "3") + line("13:00:04", "4"));
   CHECK(times(out) == std::set<std::string>{"2.00000"});
-}
-
-/// Bars of tqdm with a title, drawn over each other.
-std::string drawn(const std::string& title, const std::vector<std::string>& states) {
-  std::string text = "\r" + title + "  0%|   | 0/2 [00:00<?, ?it/s]";
-  for (const std::string& state : states)
-    text += "\r" + title + " 50%|#  | " + state.substr(0, 3) + " [00:01<00:01, 1.0it/s" + state.substr(3) + "]";
-  return text + "\n";
-}
-
-TEST_CASE("lightning: nan and inf are padded as numbers are") {
-  for (const auto& [padded, value] :
-       {std::pair("nan.0", "nan"), {"nan", "nan"}, {"inf.0", "inf"}, {"-inf.", "-inf"}, {"-inf", "-inf"}}) {
-    CAPTURE(padded);
-    const Outcome out = outcome_of(drawn("Epoch 0:", {std::string("1/2, v_num=2, train_loss=") + padded}));
-    CHECK(out.stats.faulty == 0);
-    CHECK(out.out.values.at("loss") == std::set<std::string>{value});
-  }
-  CHECK(outcome_of(drawn("Epoch 0:", {"1/2, train_loss=nan.05"})).stats.faulty == 1);
-}
-
-TEST_CASE("lightning: a bar that begins anew shows the metrics of the one before it") {
-  const Outcome out = outcome_of(drawn("Epoch 0:", {"1/2, v_num=2", "1/2, train_loss=0.5", "2/2, train_loss=0.5",
-                                                    "2/2, train_loss=0.4", "0/2, train_loss=0.4"}) +
-                                 "\rEpoch 1:  0%|  | 0/2 [00:00<?, ?it/s, train_loss=0.4]" +
-                                 drawn("Epoch 1:", {"1/2, train_loss=0.3"}));
-  CHECK(out.stats.records == 3);
-  CHECK(out.out.values.at("step") == std::set<std::string>{"1", "2", "3"});
-  CHECK(out.out.values.at("loss") == std::set<std::string>{"0.5", "0.4", "0.3"});
-}
-
-TEST_CASE("lightning: bars that name no epoch are counted on, and those that lag show the next batch's metrics") {
-  const std::string more =
-      drawn("", {"1/2, loss=0.5", "2/2, loss=0.4"}) + drawn("", {"1/2, loss=0.3", "2/2, loss=0.2"});
-  const Outcome plain = outcome_of(more);
-  CHECK(plain.stats.records == 4);
-  CHECK(plain.out.values.at("step") == std::set<std::string>{"1", "2", "3", "4"});
-  // for batch in bar: ... bar.set_postfix(loss=...)
-  const Outcome lagging = outcome_of(drawn("", {"0/2, loss=0.5", "1/2, loss=0.5", "1/2, loss=0.4", "2/2, loss=0.4"}) +
-                                     drawn("", {"0/2, loss=0.3", "1/2, loss=0.3", "1/2, loss=0.2", "2/2, loss=0.2"}));
-  CHECK(lagging.stats.records == 4);
-  CHECK(lagging.out.values.at("step") == std::set<std::string>{"1", "2", "3", "4"});
-  CHECK(lagging.out.values.at("loss") == std::set<std::string>{"0.5", "0.4", "0.3", "0.2"});
 }
 
 TEST_CASE("paragraph: batches of an epoch are counted across epochs, and say no number of steps") {

@@ -152,7 +152,8 @@ std::optional<Leaves> leaves(const Repeats& one, const Repeats& other, std::size
   const std::vector<Sample> pairs = of_seeds(one, other, a, b);
   const std::vector<Moments> of_a = held(a.windows, of_print(one.rounding)),
                              of_b = held(b.windows, of_print(other.rounding)),
-                             of_pairs = held(pairs, of_print(std::hypot(one.rounding, other.rounding)));
+                             of_pairs = held(pairs, of_print(std::sqrt(one.rounding * one.rounding +
+                                                                       other.rounding * other.rounding)));
   const double limit = kChance / static_cast<double>(count * std::max<std::size_t>(tests, 1) * (pairs.empty() ? 1 : 2));
   for (std::size_t i = 0; i < count; ++i) {
     const double difference = of_b[i].mean - of_a[i].mean;

@@ -175,7 +175,8 @@ Ratio ratio(const Samples& samples, double confidence) {
   }
   const double of_a = samples.rounding / stat::mean(baseline), of_b = samples.rounding / stat::mean(other);
   const auto estimate = [&](double least_a, double least_b) {
-    return samples.paired ? of_pairs(a, b, std::hypot(least_a, least_b)) : welch(a, b, least_a, least_b);
+    return samples.paired ? of_pairs(a, b, std::sqrt(least_a * least_a + least_b * least_b))
+                          : welch(a, b, least_a, least_b);
   };
   const Estimate found = estimate(of_a, of_b);
   if (found.error > estimate(0, 0).error) made.coarse = unit;

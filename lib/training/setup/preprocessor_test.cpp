@@ -41,7 +41,7 @@ void refuses(const json& values, const std::string& words) {
 
 TEST_CASE("preprocessor: what the file says is done, and what zs writes is read again") {
   using Numbers = std::array<double, 3>;
-  const image::Transform usual = with({});
+  const image::Transform usual = with(json::object());
   CHECK(usual.size == 16);
   CHECK(usual.mean == Numbers{0.1, 0.2, 0.3});
   CHECK(usual.std == Numbers{0.5, 0.5, 0.5});

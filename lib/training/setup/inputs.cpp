@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -113,27 +112,17 @@ void choose_adaptation(const config::Reading& config, Settings& s) {
   adaptation.frozen = config[setting<"training.freeze">];
 }
 
-/// Three numbers of a list, for red, green and blue; of one number three.
-std::array<double, 3> of_channels(const std::vector<std::string>& given, const std::string& what, bool positive) {
-  std::array<double, 3> shares{};
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    const std::optional<double> value =
-        given.size() == 1 || given.size() == 3 ? parse_real(given[i % given.size()]) : std::nullopt;
-    if (!value || !std::isfinite(*value) || (positive && !(*value > 0)))
-      throw Error(what + ", expected one number or three, for red, green and blue");
-    shares[i] = *value;
-  }
-  return shares;
-}
-
 /// Sets the values that the user asked for.
 template <config::Key key>
 void choose_channels(const config::Reading& config, config::Setting<key> which, std::array<double, 3>& values) {
   if (!config.given(which)) return;
   const std::string_view name = config::Setting<key>::row.key;
   const config::Entry* const entry = config.entry(which);
-  values = of_channels(config[which], entry->origin + ": " + std::string(name) + " is " + entry->value,
-                       name == "data.image_std");
+  std::vector<std::optional<double>> given;
+  for (const std::string& text : config[which]) given.push_back(parse_real(text));
+  const auto made = of_channels(given, name == "data.image_std");
+  if (!made) throw Error(entry->origin + ": " + std::string(name) + " is " + entry->value + kOfChannels);
+  values = *made;
 }
 
 /// How images become samples of that size.

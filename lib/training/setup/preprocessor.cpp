@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "setup/preprocessor.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -31,17 +32,19 @@ bool is_vit(const Configuration& file) {
 }
 
 std::array<double, 3> channels(const Configuration& file, const char* key, bool positive) {
-  std::array<double, 3> numbers;
-  numbers.fill(0.5);
-  if (!file.has(key)) return numbers;
+  if (!file.has(key)) return {0.5, 0.5, 0.5};
   const nlohmann::json& value = file.values()[key];
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const nlohmann::json& one = value.is_array() && value.size() == numbers.size() ? value[i] : value;
-    if (!one.is_number() || !std::isfinite(one.get<double>()) || (positive && !(one.get<double>() > 0)))
-      file.refuse(key, "is " + value.dump() + ", expected one number or three, for red, green and blue");
-    numbers[i] = one.get<double>();
-  }
-  return numbers;
+  std::vector<std::optional<double>> given;
+  const auto add = [&](const nlohmann::json& one) {
+    given.push_back(one.is_number() ? std::optional(one.get<double>()) : std::nullopt);
+  };
+  if (!value.is_array())
+    add(value);
+  else if (value.size() == 3)
+    std::ranges::for_each(value, add);
+  const auto made = of_channels(given, positive);
+  if (!made) file.refuse(key, "is " + value.dump() + kOfChannels);
+  return *made;
 }
 
 /// The side of a square; 0 if it is none.
@@ -73,6 +76,17 @@ bool takes_middle(const Configuration& file, std::int64_t size, bool chosen) {
 }
 
 }  // namespace
+
+std::optional<std::array<double, 3>> of_channels(const std::vector<std::optional<double>>& given, bool positive) {
+  if (given.size() != 1 && given.size() != 3) return {};
+  std::array<double, 3> made{};
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const std::optional<double>& one = given[i % given.size()];
+    if (!one || !std::isfinite(*one) || (positive && !(*one > 0))) return {};
+    made[i] = *one;
+  }
+  return made;
+}
 
 image::Transform read_preprocessor(const std::string& folder, std::int64_t size, bool chosen) {
   image::Transform transform{.size = size};

@@ -118,9 +118,7 @@ Repeats::Repeats(const Condition& condition) {
     std::int64_t count = 0;
     for (const Point& point : member.series.points) {
       ++count;
-      const bool numbered = is_absent(point.step);
-      if (!is_absent(point.loss))
-        losses.push_back({{numbered ? 0 : point.epoch, numbered ? count : point.step}, point.loss});
+      if (!is_absent(point.loss)) losses.push_back({place_of(point, count), point.loss});
     }
     std::ranges::stable_sort(losses, {}, &RunLosses::value_type::first);
     runs.push_back(std::move(losses));

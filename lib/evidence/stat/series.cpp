@@ -135,6 +135,10 @@ Series series(const metric::Run& run) {
   return made;
 }
 
+std::pair<std::int64_t, std::int64_t> place_of(const Point& point, std::int64_t number) {
+  return is_absent(point.step) ? std::pair(std::int64_t{0}, number) : std::pair(point.epoch, point.step);
+}
+
 Sample smoothed(const Sample& losses, double weight) {
   Sample smooth;
   double past = 0, share = 0;  // share: the weights given so far, 1 in the end

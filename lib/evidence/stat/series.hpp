@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "metric/table.hpp"
@@ -34,6 +35,9 @@ struct Series {
 /// memory of all ranks. Rows are identified as in compare/rows.hpp: records of one step are joined, and a later
 /// attempt's records replace earlier ones, which are counted.
 Series series(const metric::Run& run);
+
+/// Epoch and step of the point, which is the `number`th of its run; {0, number} if it has no step.
+std::pair<std::int64_t, std::int64_t> place_of(const Point& point, std::int64_t number);
 
 // Figures of a loss curve. Pure functions of steps and losses, parallel and in order of steps.
 

@@ -101,8 +101,8 @@ bool has_trend(const std::vector<double>& losses) {
   return yy > 0 && xy * xy / xx * (n - 2) > 25 * rest;
 }
 
-/// Why the run is dead, or "". Norms, rates and skipped steps are no proof where the losses have a trend: some
-/// engines log a gradient norm of 0 throughout.
+/// Why the run is dead, or "". Norms, rates and skipped steps prove nothing where the losses have a trend: some engines
+/// log a gradient norm of 0 throughout.
 std::string dead(const metric::Run& run, const Series& series) {
   std::vector<double> losses, norms;
   for (const Point& point : series.points) {
@@ -179,7 +179,7 @@ std::string exploded(const Series& series) {
 }
 
 /// The missing steps among the expected ones, or "". With `whole`, nothing speaks against an end of the run behind its
-/// last point.
+/// last point. `unlogged` is set if steps at the end have no point, and would have none.
 std::string missing(const metric::Run& run, const Series& series, std::int64_t expected, bool whole, bool& unlogged) {
   if (series.points.empty()) return "no metric records of " + to_text(expected);
   std::int64_t last = metric::kAbsentInteger, widest = 0;
@@ -192,13 +192,9 @@ std::string missing(const metric::Run& run, const Series& series, std::int64_t e
   const std::int64_t told = parse_int(run.attribute("summary.steps")).value_or(metric::kAbsentInteger);
   const std::int64_t reach = !is_absent(interval) ? interval : widest > 0 ? widest : last;
   const bool silent = told >= expected && !is_absent(last) && expected - last < reach;
-  const bool losses = std::ranges::any_of(series.points, [](const Point& point) { return !is_absent(point.loss); });
-  std::int64_t first = metric::kAbsentInteger;  // a validation before the first step counts none
-  for (const Point& point : series.points) {
-    if (is_absent(point.step) || (losses && is_absent(point.loss))) continue;
-    first = is_absent(first) ? point.step : std::min(first, point.step);
-  }
-  const std::int64_t end = first == 0 ? expected - 1 : expected;  // steps 0 to 11 are twelve
+  const std::vector<std::int64_t> steps = training_steps(series);
+  const bool from_zero = !steps.empty() && *std::ranges::min_element(steps) == 0;  // steps 0 to 11 are twelve
+  const std::int64_t end = from_zero ? expected - 1 : expected;
   const std::int64_t next = next_step(run, series);
   const bool between = whole && !is_absent(next) && next > end;  // the end is no logged step
   if (last < end && !silent && !between) return "ends at step " + to_text(last) + " of " + to_text(expected);

@@ -84,12 +84,17 @@ std::int64_t log_interval(const metric::Run& run, const Series& series) {
   return usual(apart);
 }
 
-std::int64_t next_step(const metric::Run& run, const Series& series) {
+std::vector<std::int64_t> training_steps(const Series& series) {
   const bool losses = std::ranges::any_of(series.points, [](const Point& point) { return !is_absent(point.loss); });
   std::vector<std::int64_t> steps;
   for (const Point& point : series.points) {
     if (!is_absent(point.step) && !(losses && is_absent(point.loss))) steps.push_back(point.step);
   }
+  return steps;
+}
+
+std::int64_t next_step(const metric::Run& run, const Series& series) {
+  const std::vector<std::int64_t> steps = training_steps(series);
   if (steps.size() < 2) return kAbsentInteger;
   std::int64_t widest = 0;
   for (std::size_t i = 1; i < steps.size(); ++i) widest = std::max(widest, steps[i] - steps[i - 1]);

@@ -22,6 +22,10 @@ std::optional<std::int64_t> expected_steps(const metric::Run& run, const Series&
 /// of them have.
 std::int64_t log_interval(const metric::Run& run, const Series& series);
 
+/// The steps of the points with a loss, in order; of all points if none has one. A validation before the first step is
+/// none of the training.
+std::vector<std::int64_t> training_steps(const Series& series);
+
 /// The step of the point that would follow the last one, by the interval of the last points.
 /// metric::kAbsentInteger if that is unknown.
 std::int64_t next_step(const metric::Run& run, const Series& series);

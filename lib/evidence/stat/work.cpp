@@ -51,9 +51,7 @@ metric::Table curve(const Condition& condition) {
   for (const Member& member : condition.members) {
     std::int64_t count = 0;
     for (const Point& point : member.series.points) {
-      ++count;
-      const bool numbered = is_absent(point.step);
-      Step& step = steps[{numbered ? 0 : point.epoch, numbered ? count : point.step}];
+      Step& step = steps[place_of(point, ++count)];
       collect(step.losses, point.loss);
       collect(step.valid_losses, point.valid_loss);
       collect(step.times, point.time);

@@ -49,8 +49,9 @@ bool are_finite(const Step& step, std::int64_t micros) {
   });
 }
 
-/// How many micro-batches, the first of the step, may have been dropped on purpose: their gradients were set to zero
-/// before an optimizer took them. 0 if the step has as many micro-batches as one that drops none: some are lost then.
+/// The number of micro-batches, from the first of the step on, that may have been dropped on purpose: zero_grad cleared
+/// their gradients before an optimizer took them. 0 if the step has as many micro-batches as one that drops none: some
+/// are lost then.
 std::int64_t dropped_of(const Run& run, const Step& step) {
   const auto micros = [](const Step& of) {
     int most = 0;

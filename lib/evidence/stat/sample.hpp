@@ -43,7 +43,7 @@ struct Estimate {
   double p() const;
 };
 
-/// A sample by its moments; `variance` is that of one value, by n - 1.
+/// A sample by its moments; `variance`: of one value, divided by n - 1.
 struct Moments {
   double mean, variance;
   std::size_t count;

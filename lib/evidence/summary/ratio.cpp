@@ -89,7 +89,7 @@ double unit_of_sizes(const stat::Sample& bytes) {
   return 0;
 }
 
-/// What the print gives to the mean of a run: if its steps vary by more than the print, their roundings average out.
+/// The rounding error of a run's mean: if its steps vary by more than the print, their roundings average out.
 double rounding(const Member& member, double unit) {
   stat::Sample seconds;
   for (const stat::Point& point : member.series().points) {

@@ -55,7 +55,7 @@ class Failure : public Dialect {
       return {};
     }
     in_root_ = in_root_ || text.starts_with("Root Cause ");
-    // Python goes on behind it: "Exception ignored in: <function ...>", and its traceback.
+    // Python ignores the exception and continues: "Exception ignored in: <function ...>", and its traceback.
     if (text.find("Exception ignored ") != text.npos) {
       ++ignored_[std::string(rank_)];
       ignored_line_ = line.number;

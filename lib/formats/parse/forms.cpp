@@ -142,7 +142,7 @@ class Forms : public Dialect {
       const Verdict verdict = read_cells(row, line, found, emitter);
       if (verdict.matched || !verdict.fault.empty()) return verdict;
     }
-    // Of torchtitan: the time since the step before is that of a restart.
+    // torchtitan has restarted: the time since the step before measures the restart.
     if (line.text.find("Training starts at step") != std::string_view::npos) logged_.clear();
     return closing_ ? read_closing(line, emitter) : Verdict{};
   }

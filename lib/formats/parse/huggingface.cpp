@@ -83,7 +83,7 @@ class Pace {
   }
   /// What takes time, but is no step.
   void disturb() { drawn_ = 0, mark_.reset(); }
-  /// Of the steps up to that of a loss, with the bar behind or in front of it; "" if it cannot be told.
+  /// The seconds of a step, up to a loss whose bar stands behind or in front of it; "" if it cannot be told.
   std::string of(const Bar& bar) {
     const std::optional<Bar> before = std::exchange(mark_, bar);
     constexpr int kSettled = 40;  // bars: 0.7 ** 40 of what disturbed is left

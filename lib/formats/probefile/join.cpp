@@ -303,7 +303,7 @@ bool Join::are_of_stage(const Tensors& start, const std::vector<TensorRow>& rows
 }
 
 /// Whether a rank's whole gradient of a micro-batch is another one, by more than rounding, than that of a rank with the
-/// same number. The training sums them by itself then, as those of norms under sequence parallelism.
+/// same number. Then the training itself sums them, for example for norms under sequence parallelism.
 bool Join::is_other(const Tensors& tensors, const TensorRow& row, int rank) const {
   const Tensor* const known = tensors.find(name_of(row.name, rank));
   if (!known || known->pieces.size() != 1 || known->pieces.front().count != known->total || row.runs ||
